@@ -26,12 +26,10 @@ where
     PossibleValuesParser::new(names).try_map(|name| name.parse::<T>()).into()
 }
 
-/// Reads an engine for the processor.
 pub(crate) fn kernels() -> ValueParser {
     one_of::<Kernel>(Kernel::ALL.map(Kernel::name))
 }
 
-/// Reads a way to split a board.
 pub(crate) fn plans() -> ValueParser {
     one_of::<PlanKind>(PlanKind::ALL.map(PlanKind::name))
 }

@@ -62,7 +62,6 @@ impl OperatorClient {
         self.get("/v1/coordinator").await
     }
 
-    /// Asks whether it is ready.
     pub(crate) async fn ready(&mut self) -> anyhow::Result<()> {
         let inner = self.inner.clone();
         self.patiently(async || inner.ready().await).await
@@ -85,7 +84,6 @@ impl OperatorClient {
         self.post(&format!("/v1/runs/{run}/state"), &state).await
     }
 
-    /// Opens the quarantined jobs of a run again.
     pub(crate) async fn retry_quarantined(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
         self.post(&format!("/v1/runs/{run}/retry"), &()).await
     }
@@ -105,7 +103,6 @@ impl OperatorClient {
         self.get("/v1/workers").await
     }
 
-    /// The latest events, oldest first.
     pub(crate) async fn events(&mut self) -> anyhow::Result<Vec<Event>> {
         self.get("/v1/events").await
     }

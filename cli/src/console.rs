@@ -13,7 +13,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit;
 
-/// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Text for people

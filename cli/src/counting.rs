@@ -17,7 +17,6 @@ use nqueens_kernel::symmetric::symmetric_counts;
 
 use crate::engines::ENGINES;
 
-/// What a board was counted to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardCount {
     pub(crate) total: u128,

@@ -21,7 +21,6 @@ use crate::exit::misuse;
 use crate::memory::Memory;
 use crate::output::speed;
 
-/// Devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum DeviceChoice {
     None,
@@ -85,7 +84,6 @@ impl Engines {
         self.kernel.filter(|kernel| !has_devices || fastest(n, Some(*kernel)) == PlanKind::Colours)
     }
 
-    /// The names of the engines, for people.
     pub(crate) fn names(&self) -> String {
         let names: BTreeSet<_> = self.crews.iter().map(|crew| &*crew.engine).collect();
         names.into_iter().collect::<Vec<_>>().join(" + ")

@@ -36,7 +36,6 @@ pub(crate) fn print_finding(json: Json, check: &str, result: &CheckResult) -> io
     print_line(json!({ "check": check, "passed": passed, "detail": what }))
 }
 
-/// Prints what follows from all of them.
 pub(crate) fn print_verdict(json: Json, verdict: &Verdict) -> io::Result<()> {
     let (word, why) = verdict.told();
     json.print(json!({ "verdict": word, "detail": why }), verdict)

@@ -48,7 +48,6 @@ impl Join {
         })
     }
 
-    /// The content of the file.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         serde_json::to_string_pretty(self).context("the join file")
     }

@@ -12,7 +12,6 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::build::BUILD;
 use crate::exit::statuses;
 
-/// Writes a page for each command into a directory, which is created if it does not exist.
 pub(crate) fn write(commands: Command, dir: &Path) -> anyhow::Result<()> {
     let mut commands = commands.disable_help_subcommand(true).long_version(BUILD);
     commands.build();

@@ -9,7 +9,6 @@ use anyhow::bail;
 use rustix::process::geteuid;
 use tracing::warn;
 
-/// The owner whom every process trusts.
 const ROOT: u32 = 0;
 
 const WRITABLE_BY_OTHERS: u32 = 0o022;

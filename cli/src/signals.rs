@@ -16,7 +16,6 @@ use crate::exit::INTERRUPTED;
 /// at. A commit is whole or has not happened, so nothing acknowledged is lost.
 pub(crate) const END_WITHIN: Duration = Duration::from_millis(4_500);
 
-/// How a process was told to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGTERM: a request to stop.

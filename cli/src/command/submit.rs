@@ -86,7 +86,6 @@ impl SubmitCommand {
         })
     }
 
-    /// Waits until all jobs of a run are stored.
     async fn follow(&self, client: &mut OperatorClient, mut run: RunStatus) -> anyhow::Result<RunStatus> {
         let bar = text_bar();
         while run.progress.state == RunState::Planning {

@@ -167,7 +167,6 @@ impl TableCommand {
     }
 }
 
-/// A way to count a board.
 type Way = Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>;
 
 fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
@@ -229,7 +228,6 @@ fn widths(last: BoardSize) -> Result<[usize; ORBITS.len()], Overflow> {
     Ok(widths)
 }
 
-/// An algorithm by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Rung(Rung),

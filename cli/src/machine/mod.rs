@@ -9,7 +9,6 @@ use nqueens_model::message::THREADS_MAX;
 use procfs::{Current, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
-/// A limit on memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryLimit {
     /// Where it comes from, for people.
@@ -48,7 +47,6 @@ pub(crate) fn workers_on_node() -> NonZeroUsize {
     scheduler::tasks_on_node().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// A limit on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadLimit {
     /// Where it comes from, for people.
@@ -57,7 +55,6 @@ pub(crate) struct ThreadLimit {
     pub(crate) max: NonZeroUsize,
 }
 
-/// All limits on the threads of this process.
 pub(crate) fn thread_limits() -> Vec<ThreadLimit> {
     let system = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let system = ThreadLimit { source: "processors, affinity and CPU quota", max: system };

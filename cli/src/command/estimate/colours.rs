@@ -75,7 +75,6 @@ const fn states_per_s(kernel: Kernel) -> u64 {
 }
 
 impl Sampling {
-    /// Estimated states that are sampled.
     fn states_sampled(&self) -> u64 {
         states_per_s(self.kernel) * SECONDS_SAMPLED * (2 * u64::from(self.strata)).min(100 * SAMPLES)
             / SAMPLES

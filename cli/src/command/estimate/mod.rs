@@ -190,7 +190,6 @@ fn describe(count: Interval) -> String {
     }
 }
 
-/// An amount and its bounds.
 fn hours(amount: Interval) -> String {
     let value = quantity(amount.value);
     if amount.low < amount.high {

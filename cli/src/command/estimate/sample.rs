@@ -43,7 +43,6 @@ pub(super) struct WorkEstimate {
     pub(super) scaled_from: Option<BoardSize>,
 }
 
-/// Where a speed comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SpeedSource {
@@ -157,7 +156,6 @@ impl Sampling {
     }
 }
 
-/// An estimate with its interval.
 pub(super) fn interval(sampled: Estimate) -> Interval {
     Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
 }

@@ -41,7 +41,6 @@ pub(super) struct Facts {
     pub(super) db: Option<PathBuf>,
 }
 
-/// What some results took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkSums {
     pub(super) jobs: u64,

@@ -24,40 +24,17 @@ const ALARM: u16 = 3;
 const ANSWER: u16 = 2;
 
 const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
+const GOOD: Style = Style::new().fg(Color::Green);
+const DOUBTFUL: Style = Style::new().fg(Color::Yellow);
+const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+const TITLE: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
+const HEAD: Style = Style::new().add_modifier(Modifier::UNDERLINED);
 
-/// Colours, unless they are not wanted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Palette {
-    pub(super) colours: bool,
-}
-
-impl Palette {
-    fn colour(self, colour: Color) -> Style {
-        if self.colours { Style::new().fg(colour) } else { Style::new() }
-    }
-
-    fn good(self) -> Style {
-        self.colour(Color::Green)
-    }
-
-    fn doubtful(self) -> Style {
-        self.colour(Color::Yellow)
-    }
-
-    fn bad(self) -> Style {
-        self.colour(Color::Red).add_modifier(Modifier::BOLD)
-    }
-
-    fn title(self) -> Style {
-        self.colour(Color::Cyan).add_modifier(Modifier::BOLD)
-    }
-}
-
-pub(super) fn draw(frame: &mut Frame, view: &View, palette: Palette) {
+pub(super) fn draw(frame: &mut Frame, view: &View, with_colours: bool) {
     let lost = view.lost.as_ref().map(|reason| format!("out of date; trying again: {reason}"));
     let alarm = lost.or_else(|| view.snapshot.disk.clone());
-    let events = events(view, palette);
-    let foot = footer(view, palette);
+    let events = events(view);
+    let foot = footer(view);
     let alarm_lines = if alarm.is_some() { ALARM } else { 0 };
     let foot_lines = if view.notice.is_some() || view.question.is_some() { ANSWER } else { 1 };
     let detail_lines = DETAIL.iter().sum::<u16>();
@@ -66,15 +43,18 @@ pub(super) fn draw(frame: &mut Frame, view: &View, palette: Palette) {
     let lines = [1, alarm_lines, runs, detail_lines, workers].map(Constraint::Length);
     let lines = lines.into_iter().chain([Constraint::Fill(1), Constraint::Length(foot_lines)]);
     let [head, warning, runs, detail, workers, log, bottom] = Layout::vertical(lines).areas(frame.area());
-    frame.render_widget(headline(view, palette), head);
-    frame.render_widget(wrapped(Text::styled(alarm.unwrap_or_default(), palette.bad())), warning);
-    draw_runs(frame, runs, view, palette);
+    frame.render_widget(headline(view), head);
+    frame.render_widget(wrapped(Text::styled(alarm.unwrap_or_default(), BAD)), warning);
+    draw_runs(frame, runs, view);
     if let Some(run) = view.shown_run() {
-        draw_detail(frame, detail, run, palette);
+        draw_detail(frame, detail, run);
     }
-    draw_workers(frame, workers, view, palette);
+    draw_workers(frame, workers, view);
     frame.render_widget(wrapped(events), log);
     frame.render_widget(wrapped(foot), bottom);
+    if !with_colours {
+        frame.buffer_mut().content.iter_mut().for_each(|cell| cell.fg = Color::Reset);
+    }
 }
 
 fn wrapped(text: Text<'_>) -> Paragraph<'_> {
@@ -95,7 +75,7 @@ fn heights(view: &View, events: &Text, rest: Rect) -> [u16; 2] {
 }
 
 /// Whom the picture is of, and how fast all of it goes.
-fn headline(view: &View, palette: Palette) -> Line<'_> {
+fn headline(view: &View) -> Line<'_> {
     let text = if view.read_only {
         "  read-only".to_owned()
     } else {
@@ -109,15 +89,15 @@ fn headline(view: &View, palette: Palette) -> Line<'_> {
         let speed = speed.unwrap_or_default();
         format!("  {}, {}{speed}", counted(workers, "worker"), counted(threads, "thread"))
     };
-    Line::from(vec![Span::styled("nqueens ", palette.title()), Span::raw(&*view.place), Span::raw(text)])
+    Line::from(vec![Span::styled("nqueens ", TITLE), Span::raw(&*view.place), Span::raw(text)])
 }
 
 /// What keys do, what they are about to do, or the answer to them.
-fn footer(view: &View, palette: Palette) -> Text<'static> {
+fn footer(view: &View) -> Text<'static> {
     match (&view.question, &view.notice) {
-        (Some(command), _) => Text::styled(question(view, *command), palette.title()),
-        (None, Some(Ok(done))) => Text::styled(done.clone(), palette.good()),
-        (None, Some(Err(refused))) => Text::styled(refused.clone(), palette.bad()),
+        (Some(command), _) => Text::styled(question(view, *command), TITLE),
+        (None, Some(Ok(done))) => Text::styled(done.clone(), GOOD),
+        (None, Some(Err(refused))) => Text::styled(refused.clone(), BAD),
         (None, None) if view.read_only => Text::styled("Up Down select  q quit", QUIET),
         (None, None) => {
             Text::styled("Up Down select  Esc newest run  p pause  r resume  d drain a worker  q quit", QUIET)
@@ -156,37 +136,37 @@ fn draw_rows<'a, const N: usize>(
 ) {
     let mut heads = heads.map(str::to_owned);
     heads[0] = format!("{} {}", thousands(rows.len()), heads[0]);
-    let head = TableRow::new(heads).style(Style::new().add_modifier(Modifier::UNDERLINED));
+    let head = TableRow::new(heads).style(HEAD);
     let table = Table::new(rows, widths).header(head).row_highlight_style(Modifier::REVERSED);
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
 }
 
-fn draw_runs(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
+fn draw_runs(frame: &mut Frame, area: Rect, view: &View) {
     let runs = &view.snapshot.runs;
     let selected = runs.iter().position(|run| view.selected() == Some(Row::Run(run.progress.run)));
-    let rows = runs.iter().map(|run| run_row(run, palette));
+    let rows = runs.iter().map(run_row);
     let heads = ["RUNS", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"];
     let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 12].map(Constraint::Length);
     draw_rows(frame, area, heads, [id, n, plan, state, done, left, Constraint::Fill(1)], rows, selected);
 }
 
-fn run_row(run: &RunStatus, palette: Palette) -> TableRow<'static> {
+fn run_row(run: &RunStatus) -> TableRow<'static> {
     let mut cells = status::row(run);
     cells[4] = percent(run.progress.share_done);
     let is_stopped = run.progress.quarantined > 0;
     TableRow::new(cells).style(match run.progress.state {
-        RunState::Active if !is_stopped => palette.good(),
-        RunState::Planning | RunState::Paused => palette.doubtful(),
-        RunState::Active | RunState::Failed => palette.bad(),
+        RunState::Active if !is_stopped => GOOD,
+        RunState::Planning | RunState::Paused => DOUBTFUL,
+        RunState::Active | RunState::Failed => BAD,
         RunState::Done => Style::new(),
         RunState::Cancelled => QUIET,
     })
 }
 
-fn draw_workers(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
+fn draw_workers(frame: &mut Frame, area: Rect, view: &View) {
     let workers = &view.snapshot.workers;
     let selected = workers.iter().position(|worker| view.selected() == Some(Row::Worker(worker.about.id)));
-    let rows = workers.iter().map(|worker| worker_row(worker, palette));
+    let rows = workers.iter().map(worker_row);
     let heads = ["WORKERS", "NAME", "KERNEL", "JOBS", "PACE", "SILENT", "STATE"];
     let [id, kernel, jobs, pace, silent, state] = [11, 9, 5, 15, 10, 9].map(Constraint::Length);
     draw_rows(
@@ -199,10 +179,10 @@ fn draw_workers(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
     );
 }
 
-fn worker_row(worker: &WorkerStatus, palette: Palette) -> TableRow<'static> {
+fn worker_row(worker: &WorkerStatus) -> TableRow<'static> {
     let style = match worker {
-        WorkerStatus { distrusted: Some(_), .. } | WorkerStatus { present: false, .. } => palette.bad(),
-        WorkerStatus { draining: true, .. } => palette.doubtful(),
+        WorkerStatus { distrusted: Some(_), .. } | WorkerStatus { present: false, .. } => BAD,
+        WorkerStatus { draining: true, .. } => DOUBTFUL,
         WorkerStatus { leases: 0, .. } => QUIET,
         _ => Style::new(),
     };
@@ -211,53 +191,52 @@ fn worker_row(worker: &WorkerStatus, palette: Palette) -> TableRow<'static> {
 }
 
 /// The events under their head, a line each.
-fn events(view: &View, palette: Palette) -> Text<'static> {
+fn events(view: &View) -> Text<'static> {
     let head = format!("{} EVENTS", thousands(view.snapshot.events.len()));
-    let head = Line::styled(head, Style::new().add_modifier(Modifier::UNDERLINED));
+    let head = Line::styled(head, HEAD);
     let line = |event: &Event| {
         let about = event.run.map_or_else(String::new, |run| format!("run {run}: "));
         let text = format!("{} ago: {about}{}", since(event.at, view), harmless(&event.text));
-        Line::styled(text, if event.kind.is_problem() { palette.bad() } else { Style::new() })
+        Line::styled(text, if event.kind.is_problem() { BAD } else { Style::new() })
     };
     iter::once(head).chain(view.snapshot.events.iter().map(line)).collect()
 }
 
-/// The time since a moment.
 #[expect(clippy::cast_precision_loss, reason = "for people")]
 fn since(at: WallTime, view: &View) -> String {
     span(view.snapshot.at.saturating_sub(at).max(0) as f64 / 1e3)
 }
 
-fn draw_detail(frame: &mut Frame, area: Rect, run: &RunStatus, palette: Palette) {
+fn draw_detail(frame: &mut Frame, area: Rect, run: &RunStatus) {
     let [top, bar, text] = Layout::vertical(DETAIL.map(Constraint::Length)).areas(area);
     let plan = run.progress.plan;
     let title = format!("Run {}, {}, plan {}", run.progress.run, plan.subject(), plan.kind());
-    frame.render_widget(Line::styled(title, palette.title()), top);
-    frame.render_widget(jobs_bar(&run.progress, bar.width, palette), bar);
+    frame.render_widget(Line::styled(title, TITLE), top);
+    frame.render_widget(jobs_bar(&run.progress, bar.width), bar);
     let facts = conclusion(run).unwrap_or_else(|| describe(&run.progress));
     let took = run.took().map(|took| format!("took {}", span(took.as_secs_f64())));
     let more = orbits(run).into_iter().chain(took).chain(status::concerns(run)).map(Line::raw);
-    let lines = [Line::raw(facts), legend(&run.progress, palette)].into_iter().chain(more);
+    let lines = [Line::raw(facts), legend(&run.progress)].into_iter().chain(more);
     frame.render_widget(wrapped(lines.collect()), text);
 }
 
 /// The jobs by state, with the sign and the name of each.
-fn states(progress: &Progress, palette: Palette) -> [(u32, char, &'static str, Style); 4] {
+fn states(progress: &Progress) -> [(u32, char, &'static str, Style); 4] {
     let Progress { jobs, done, leased, quarantined, .. } = *progress;
     [
-        (done, '█', "done", palette.good()),
-        (leased, '▒', "leased", palette.doubtful()),
-        (quarantined, '!', "in quarantine", palette.bad()),
+        (done, '█', "done", GOOD),
+        (leased, '▒', "leased", DOUBTFUL),
+        (quarantined, '!', "in quarantine", BAD),
         (jobs.saturating_sub(done).saturating_sub(leased).saturating_sub(quarantined), '·', "waiting", QUIET),
     ]
 }
 
 /// The jobs as a bar, with at least one sign for each state that there is.
-fn jobs_bar(progress: &Progress, width: u16, palette: Palette) -> Line<'static> {
+fn jobs_bar(progress: &Progress, width: u16) -> Line<'static> {
     let (width, jobs) = (u64::from(width), u64::from(progress.jobs.max(1)));
     let mut free = width;
     let mut spans = Vec::new();
-    for (count, sign, _, style) in states(progress, palette) {
+    for (count, sign, _, style) in states(progress) {
         let wanted = (u64::from(count) * width / jobs).max(u64::from(count > 0));
         let columns = wanted.min(free);
         free -= columns;
@@ -266,9 +245,8 @@ fn jobs_bar(progress: &Progress, width: u16, palette: Palette) -> Line<'static> 
     Line::from(spans)
 }
 
-/// The same in numbers.
-fn legend(progress: &Progress, palette: Palette) -> Line<'static> {
-    let states = states(progress, palette).into_iter().filter(|(count, ..)| *count > 0);
+fn legend(progress: &Progress) -> Line<'static> {
+    let states = states(progress).into_iter().filter(|(count, ..)| *count > 0);
     let spans = states.flat_map(|(count, sign, name, style)| {
         [Span::styled(sign.to_string(), style), Span::raw(format!(" {} {name}  ", thousands(count)))]
     });

@@ -9,14 +9,13 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::draw::{Palette, draw};
+use super::draw::draw;
 use super::source::{Command, Snapshot, Source};
 use super::view::{Effect, View};
 use super::{RETRY, WatchCommand};
 use crate::console::colours_wanted;
 use crate::exit::INTERRUPTED;
 
-/// What comes from the coordinator or the database.
 enum Message {
     Snapshot(Snapshot),
     /// There is no snapshot, for this reason; the next try is under way.
@@ -80,10 +79,10 @@ async fn converse(
 ) -> anyhow::Result<ExitCode> {
     let _restore = Restore;
     let mut terminal = ratatui::try_init().context("opening the terminal; --plain prints lines instead")?;
-    let palette = Palette { colours: colours_wanted() };
+    let with_colours = colours_wanted();
     let mut keys = keys();
     loop {
-        terminal.draw(|frame| draw(frame, &view, palette)).context("drawing on the terminal")?;
+        terminal.draw(|frame| draw(frame, &view, with_colours)).context("drawing on the terminal")?;
         let event = tokio::select! {
             event = keys.recv() => event.context("reading keys from the terminal")??,
             Some(message) = messages.recv() => {

@@ -8,7 +8,6 @@ use nqueens_model::operator::{Event, RunState, RunStatus, WallTime, WorkerStatus
 use crate::checkup::describe_disk;
 use crate::target::{Target, read};
 
-/// A change that an operator has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Pause(RunId),
@@ -16,7 +15,6 @@ pub(super) enum Command {
     Drain(WorkerId),
 }
 
-/// Everything that is shown at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     /// By this machine's clock.
@@ -48,7 +46,6 @@ impl Source {
         }
     }
 
-    /// All there is to see.
     pub(super) async fn snapshot(&mut self) -> anyhow::Result<Snapshot> {
         let disk = self.target.disk().await?.filter(|disk| disk.is_short);
         let runs = self.runs().await?;

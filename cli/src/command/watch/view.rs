@@ -27,10 +27,8 @@ pub(super) enum Effect {
     Execute(Command),
 }
 
-/// The state of the screen.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// A coordinator's address or a file.
     pub(super) place: String,
     /// Whether it is a database, which nothing here changes.
     pub(super) read_only: bool,

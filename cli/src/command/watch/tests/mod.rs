@@ -12,7 +12,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::draw::{Palette, draw};
+use super::draw::draw;
 use super::source::{Command, Snapshot};
 use super::view::{Effect, Row, View};
 
@@ -140,6 +140,6 @@ fn press(view: &mut View, code: KeyCode) -> Option<Effect> {
 
 fn screen(view: &View, width: u16, height: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("no terminal can fail here");
-    terminal.draw(|frame| draw(frame, view, Palette { colours: true })).expect("nor this");
+    terminal.draw(|frame| draw(frame, view, true)).expect("nor this");
     terminal.backend().clone()
 }

@@ -145,9 +145,9 @@ fn without_colours_nothing_is_coloured() {
     };
     let mut view = view();
     type_in(&mut view, "p");
-    terminal.draw(|frame| draw(frame, &view, Palette { colours: false })).expect("nor this");
+    terminal.draw(|frame| draw(frame, &view, false)).expect("nor this");
     assert!(!colours(&terminal));
-    terminal.draw(|frame| draw(frame, &view, Palette { colours: true })).expect("nor this");
+    terminal.draw(|frame| draw(frame, &view, true)).expect("nor this");
     assert!(colours(&terminal));
 }
 
