@@ -128,7 +128,8 @@ CREATE TABLE job (
     state         INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
     -- 1 if the result of a done job was counted alike under another credential.
     confirmed     INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1) AND (confirmed = 0 OR state = 2)),
-    -- Parts of a done job that the coordinator has recounted to the same, up to 64; 255 if it has counted all of it.
+    -- Parts of a done job that the coordinator has recounted to the same, up to 64; 255 if all of it. 254 if it has counted all
+    -- of it, but not because it was drawn: no recount that counts.
     recounted     INTEGER NOT NULL DEFAULT 0 CHECK (recounted BETWEEN 0 AND 255 AND (recounted = 0 OR state = 2)),
     -- Leases given out so far; the number of the latest.
     epoch         INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),

@@ -14,7 +14,7 @@ use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_ledger::{self as ledger, RunRow, damaged};
-use nqueens_model::operator::{Grounds, Outcome, TotalEstimate};
+use nqueens_model::operator::{Grounds, Outcome, TotalEstimate, recounts_wanted};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::JobState;
 use sqlx::sqlite::SqlitePool;
@@ -105,7 +105,7 @@ pub(crate) async fn conclude(
 ) -> Result<Result<Outcome, String>, Error> {
     let mut found = Totals::default();
     let mut fingerprint = Fingerprinter::new(&run.plan);
-    let (mut jobs, mut parts) = (0, 0_u32);
+    let (mut jobs, mut own, mut parts) = (0, 0, 0_u32);
     loop {
         let rows = ledger::rows(db, run.id, jobs).await?;
         if rows.is_empty() {
@@ -120,7 +120,9 @@ pub(crate) async fn conclude(
             let Some(accepted) = row.accepted.filter(|_| row.state == JobState::Done) else {
                 return Ok(Err(format!("job {} is not done", row.number)));
             };
-            parts = parts.saturating_add(row.parts);
+            // What the coordinator has counted for another reason is neither drawn nor counted by others.
+            own += u32::from(row.is_own);
+            parts = parts.saturating_add(if row.is_own { 0 } else { row.parts });
             match found.checked_add(accepted.counts) {
                 Ok(sum) => found = sum,
                 Err(overflow) => return Ok(Err(overflow.to_string())),
@@ -135,8 +137,8 @@ pub(crate) async fn conclude(
     let TotalReference { symmetric, estimate } =
         reference.ok().flatten().expect("the search ends early only with its coordinator");
     let Confirming { checks_min, recounts_min, .. } = references.confirming;
-    let checks_wanted = checks_min.min(run.jobs);
-    let recounts_wanted = recounts_min.min(parts);
+    let checks_wanted = checks_min.min(run.jobs - own);
+    let recounts_wanted = recounts_wanted(recounts_min, run.recounts.differing).min(parts);
     let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted, recounts_wanted });
     Ok(total::conclude(&run.plan, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
 }

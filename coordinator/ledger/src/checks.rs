@@ -91,7 +91,7 @@ pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<In
            FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
            JOIN job ON job.run = result.run AND number = result.job
            WHERE credential = ?1 AND ?2 IN ('', name) AND verdict = 'accepted' AND run.state IN ('active', 'paused')
-             AND confirmed = 0 AND recounted < 255"#,
+             AND confirmed = 0 AND recounted < 254"#,
         credential,
         name
     );

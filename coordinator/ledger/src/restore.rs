@@ -21,8 +21,8 @@ pub async fn restore(
     let mut sums = stored_sums(db).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
-        let recounts_us = row.recounts.elapsed_us.into();
-        let stored = Sums { recounts_us, ..sums.remove(&row.id).unwrap_or_default() };
+        let (recounts_us, differing) = (row.recounts.elapsed_us.into(), row.recounts.differing);
+        let stored = Sums { recounts_us, differing, ..sums.remove(&row.id).unwrap_or_default() };
         let begun = now.cast_signed().saturating_sub(at.saturating_sub(row.created_at));
         let run = Run::new(&row.settings(), row.state, slots, stored).begun_at(begun);
         let (done, found) = (run.sums().done, run.sums().accepted.results);

@@ -118,6 +118,8 @@ pub struct LedgerRow {
     pub accepted: Option<LedgerResult>,
     /// Parts of the job that the result tells of; 1 without one.
     pub parts: u32,
+    /// Whether the coordinator has counted all of it, though it was not drawn.
+    pub is_own: bool,
 }
 
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
@@ -125,7 +127,7 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
     let id = column(run.get());
     let rows = query!(
         r#"SELECT job.number AS "number!", run.n AS "n!", job.class, job.bound1, job.prefixes, job.state, object AS "object?: String",
-                  coalesce(parts, 1) AS "parts!: u32"
+                  coalesce(parts, 1) AS "parts!: u32", recounted = 254 AS "is_own!: bool"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN ledger_result AS result
              ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
@@ -148,6 +150,7 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
             job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
             parts: row.parts,
+            is_own: row.is_own,
             accepted: row.object.as_deref().map(object).transpose()?,
         });
     }

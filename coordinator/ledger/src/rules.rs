@@ -41,14 +41,14 @@ pub const RULES: [(&str, &str); 11] = [
     (
         "a run has the sums of its recounts",
         "SELECT id FROM run WHERE recounts_differing <> (SELECT count(*) FROM recount WHERE run = run.id AND NOT agrees)
-            OR state = 'done' AND recounts_agreed <> (SELECT coalesce(sum(iif(recounted = 255, 1, recounted)), 0)
+            OR state = 'done' AND recounts_agreed <> (SELECT coalesce(sum(recounted % 254), 0)
                                                       FROM job WHERE run = run.id)",
     ),
     (
         "what is recounted has its recounts, or is the coordinator's own",
         "SELECT run || '/' || number FROM job WHERE recounted > 0 AND NOT EXISTS (
             SELECT 1 FROM recount WHERE recount.run = job.run AND recount.job = number AND agrees
-              AND (part IS NULL OR recounted < 255))
+              AND (part IS NULL OR recounted < 254))
          AND NOT EXISTS (SELECT 1 FROM result JOIN worker ON worker.id = result.worker
             WHERE result.run = job.run AND result.job = number AND verdict = 'accepted'
               AND credential = '(the coordinator)')",

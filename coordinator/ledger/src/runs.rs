@@ -335,7 +335,7 @@ pub(super) async fn finish_run(
         "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
                         checked = ?6, estimate_seed = ?8, estimate_strata = ?9, estimate_value = ?10,
                         estimate_reach = ?11, checks_wanted = ?12, recounts_wanted = ?13,
-                        recounts_agreed = (SELECT coalesce(sum(iif(recounted = 255, 1, recounted)), 0) FROM job WHERE run = ?7)
+                        recounts_agreed = (SELECT coalesce(sum(recounted % 254), 0) FROM job WHERE run = ?7)
          WHERE id = ?7 AND state IN ('active', 'paused')
            AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?7 AND state <> 2)",
         now,

@@ -29,6 +29,15 @@ pub(crate) struct RunRow {
     pub(crate) state: Option<RunState>,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) recounts_us: u64,
+    /// Wrong results that they found.
+    pub(crate) differing: u32,
+}
+
+impl RunRow {
+    /// Of a run that is being planned.
+    fn planned(settings: &RunSettings) -> Self {
+        Self { settings: *settings, jobs: 0, state: None, outcome: None, recounts_us: 0, differing: 0 }
+    }
 }
 
 /// A row of the table `result`.

@@ -147,7 +147,7 @@ impl World {
         let has_canaries = random.permille(300) || conspire;
         let policy = Policy {
             arbiter: has_canaries,
-            recounts_min: 1 + 59 * u32::from(random.permille(700)),
+            recounts_min: u32::try_from(random.number(1..=16)).expect("small"),
             ..policy
         };
         let engines = workers.iter().map(|worker| &worker.engine);

@@ -85,7 +85,7 @@ impl Scene {
 pub(super) struct Owner {
     pub(super) scene: Arc<Scene>,
     pub(super) token: Token,
-    /// What results are wrong by: another number for each owner, so that no two of them tell the same lie.
+    /// What results are wrong by: the same number for those who collude.
     pub(super) lie: u64,
     pub(super) random: Random,
 }

@@ -45,7 +45,7 @@ const FIRST: u64 = 5;
 /// those who let leases run out. Checks that every count is exact and confirmed, and that nobody honest is distrusted.
 ///
 /// As many runs as it takes are counted one after the other. All of their results are checked. Each attacker has a token of
-/// its own, under which it tells its own lie. When the time is over the attackers stop, and honest workers finish the run.
+/// its own; those of two waves collude: they tell the same lies. When the time is over the attackers stop, and honest workers finish the run.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: cargo build --release && cargo run --release -p nqueens-faults -- mob --seconds 600"
@@ -98,8 +98,8 @@ impl Mob {
         let scene = house.scene(begun + Duration::from_secs(self.seconds));
         let attackers: Vec<_> = roles
             .into_iter()
-            .map(|Role { kind, token, lie, .. }| {
-                let delay = Duration::from_secs(if lie <= FIRST { 0 } else { random.below(self.seconds) });
+            .map(|Role { kind, token, number, lie }| {
+                let delay = Duration::from_secs(if number <= FIRST { 0 } else { random.below(self.seconds) });
                 let owner = Owner { scene: Arc::clone(&scene), token, lie, random: random.fork() };
                 house.runtime.spawn(strike(kind, owner, delay))
             })
@@ -142,15 +142,21 @@ enum Kind {
 struct Role {
     kind: Kind,
     token: Token,
-    /// Its number, from 1, by which its results are wrong.
+    /// Its own, from 1.
+    number: u64,
+    /// By so much its results are wrong.
     lie: u64,
 }
 
-/// One who fails and one who holds jobs for the whole time, and so many waves of the others.
+/// One who fails and one who holds jobs for the whole time, and so many waves of the others. Two waves tell the same lie.
 fn roles(waves: u64, random: &mut Random) -> Vec<Role> {
     let wave = [Kind::Liar, Kind::Crowd, Kind::Impersonator];
     let kinds = [Kind::Failer, Kind::Holder].into_iter().chain((0..waves).flat_map(|_| wave));
-    (1..).zip(kinds).map(|(lie, kind)| Role { kind, token: token(random), lie }).collect()
+    let two = 2 * wave.len() as u64;
+    (1..)
+        .zip(kinds)
+        .map(|(number, kind)| Role { kind, token: token(random), number, lie: 1 + number / two })
+        .collect()
 }
 
 fn token(random: &mut Random) -> Token {
@@ -184,9 +190,9 @@ impl House {
         let runtime = Runtime::new().expect("a runtime");
         runtime.spawn(end_by_signal());
         let mut lines = Vec::new();
-        for Role { kind, token, lie } in roles {
+        for Role { kind, token, number, .. } in roles {
             let token = str::from_utf8(token.as_bytes()).expect("ASCII");
-            lines.push(format!("{kind:?}-{lie} {token}"));
+            lines.push(format!("{kind:?}-{number} {token}"));
         }
         for (_, credential) in HONEST.iter().step_by(2) {
             let token = format!("the-token-of-the-{credential}");

@@ -59,7 +59,8 @@ impl Record {
         let text =
             "SELECT printf('job %x/%d: %s by %s of %s', result.run, result.job, verdict, name, credential)
                     FROM result JOIN worker ON worker.id = result.worker
-                    JOIN job ON (job.run, number) = (result.run, result.job) WHERE NOT confirmed LIMIT 20";
+                    JOIN job ON (job.run, number) = (result.run, result.job)
+                    WHERE NOT confirmed AND recounted < 254 LIMIT 20";
         let unconfirmed: Vec<String> = query_scalar(text).fetch_all(&mut db).await.expect("jobs");
         let mut figures = BTreeMap::new();
         for text in [

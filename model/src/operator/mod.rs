@@ -11,7 +11,7 @@ mod worker;
 pub use estimate::Interval;
 pub use event::{Event, EventKind};
 pub use history::{Moment, RunDetail};
-pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
+pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate, recounts_wanted};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{
     Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, Submission, TrustChange, foremost,

@@ -11,9 +11,10 @@
 
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::operator::recounts_wanted;
 
 use super::checks::CheckOutcome;
-use super::run::WHOLE;
+use super::run::{OWN, WHOLE};
 use super::ticket::Lot;
 use super::{Accepted, Dispatch, JobState, Millis, Run, Sums};
 
@@ -98,21 +99,26 @@ impl Dispatch {
     }
 
     /// The next job that is drawn and has its result: of as many as are wanted at least, or of more as long as the run goes on
-    /// anyway.
+    /// anyway. What the coordinator counted for another reason is not drawn any more, and others come in its place.
     fn drawn(&self, run: &Run) -> Option<Task> {
         let order = run.order_of_recounts();
-        // Second counts that were left to the coordinator lie anywhere in the order: a run that is counted waits for none beyond.
-        let min = self.policy.recounts_min as usize;
-        let max = if run.is_counted() { min } else { 2 * min.max(run.recounts_begun()) };
-        let places =
-            (0..max.min(order.len() * ROUNDS)).map(|place| (place / order.len(), order[place % order.len()]));
-        let mut due = places.filter_map(|(round, number)| {
-            let (slot, job) = (run.slot(number), JobId { run: run.id(), number });
-            let is_due = slot.state == JobState::Done && usize::from(slot.recounted) == round;
-            let part = self.key.lot(Lot::Recounts, job).wrapping_add(round as u64);
-            (is_due && self.is_open(&job)).then_some(Task { job, why: Why::Drawn(part) })
+        let wanted = recounts_wanted(self.policy.recounts_min, run.sums().differing) as usize;
+        let max = if run.is_counted() { wanted } else { 2 * wanted.max(run.recounts_begun()) };
+        let places = (0..order.len() * ROUNDS).take(max.max(order.len()).saturating_mul(ROUNDS));
+        let places = places.map(|place| (place / order.len(), order[place % order.len()]));
+        let is_left = |(round, number): &(usize, u32)| match run.slot(*number).recounted {
+            OWN => false,
+            WHOLE => *round == 0,
+            _ => true,
+        };
+        let mut due = places.filter(is_left).take(max).filter(|(round, number)| {
+            let (slot, job) = (run.slot(*number), JobId { run: run.id(), number: *number });
+            slot.state == JobState::Done && usize::from(slot.recounted) == *round && self.is_open(&job)
         });
-        due.next()
+        let (round, number) = due.next()?;
+        let job = JobId { run: run.id(), number };
+        let part = self.key.lot(Lot::Recounts, job).wrapping_add(round as u64);
+        Some(Task { job, why: Why::Drawn(part) })
     }
 
     /// Whether a run can come to its end: all jobs are done, the coordinator has nothing left to count of it, and nobody makes
@@ -129,7 +135,7 @@ impl Dispatch {
     pub(crate) fn accept_own(&mut self, job: JobId, own: &Accepted) {
         let run = self.runs.get_mut(&job.run).expect("looked up before");
         run.accept(job.number, own);
-        run.note_recount(job.number, WHOLE);
+        run.note_recount(job.number, OWN);
         self.remove_leases(job);
         self.failing.remove(&job);
         self.dirty.insert(job);
@@ -143,6 +149,7 @@ impl Dispatch {
         let is_wrong = said != counts;
         if is_wrong {
             let run = self.runs.get_mut(&job.run).expect("looked up before");
+            run.note_difference();
             if run.slot(job.number).state == JobState::Done {
                 run.withdraw(job.number, accepted);
             }
@@ -151,7 +158,12 @@ impl Dispatch {
                 self.uphold(job, accepted);
             }
             let run = self.runs.get_mut(&job.run).expect("looked up before");
-            let recounted = if whole { WHOLE } else { run.slot(job.number).recounted + u8::from(drawn) };
+            let recounted = match (whole, run.slot(job.number).recounted) {
+                (true, _) if drawn => WHOLE,
+                (true, before) => before.max(OWN),
+                (false, before) if drawn && before < OWN => before + 1,
+                (false, before) => before,
+            };
             run.note_recount(job.number, recounted);
             self.trust.change(&self.workers[&accepted.worker].machine.clone()).passed += 1;
             if whole {

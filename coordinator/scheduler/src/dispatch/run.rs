@@ -14,8 +14,11 @@ use super::order::shuffled;
 use super::sums::Sums;
 use super::{Accepted, CheckOutcome, Policy};
 
-/// All of a job was recounted.
+/// All of a job was recounted, as it was drawn.
 pub(super) const WHOLE: u8 = u8::MAX;
+
+/// All of a job was counted by the coordinator, but not drawn: others may have had a hand in which it is.
+pub(super) const OWN: u8 = u8::MAX - 1;
 
 /// Where a job stands; the discriminants are the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
@@ -59,7 +62,8 @@ pub struct JobStatus {
     pub lapses: u16,
     /// Its result was counted alike under another credential.
     pub confirmed: bool,
-    /// Parts of it that the coordinator has recounted to the same; 255 if all of it.
+    /// Parts of it that the coordinator has recounted to the same; 255 if all of it. 254 if it has counted all of it, but has
+    /// not drawn it.
     pub recounted: u8,
     /// Estimated work in states, at least 1.
     pub estimate: u64,
@@ -81,7 +85,7 @@ impl JobStatus {
 
     /// Whether the coordinator has counted all of it itself, to the same.
     pub fn is_recounted(&self) -> bool {
-        self.recounted == WHOLE
+        self.recounted >= OWN
     }
 
     /// Whether it has failed or run out so often that it may be the job.
@@ -89,9 +93,9 @@ impl JobStatus {
         u32::from(self.failures) >= policy.failures_max || u32::from(self.lapses) >= policy.lapses_max
     }
 
-    /// Recounts that agree with its result.
+    /// Recounts that agree with its result: none of 254, one of 255.
     pub(super) fn recounts(&self) -> u32 {
-        if self.is_recounted() { 1 } else { self.recounted.into() }
+        u32::from(self.recounted % OWN)
     }
 }
 
@@ -151,9 +155,9 @@ impl Run {
     /// done jobs, of processor time, and of second counts.
     pub fn new(settings: &RunSettings, state: RunState, slots: Vec<JobStatus>, stored: Sums) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let Sums { accepted, cpu_us, checks, recounts_us, .. } = stored;
+        let Sums { accepted, cpu_us, checks, recounts_us, differing, .. } = stored;
         let checks = CheckCounts { confirmed: 0, recounted: 0, ..checks };
-        let mut sums = Sums { accepted, cpu_us, checks, recounts_us, ..Sums::default() };
+        let mut sums = Sums { accepted, cpu_us, checks, recounts_us, differing, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -193,7 +197,7 @@ impl Run {
 
     /// Its jobs are recounted in this order.
     pub(super) fn set_order_of_recounts(&mut self, order: Vec<u32>) {
-        let is_recounted = |number: &u32| self.slot(*number).recounted > 0;
+        let is_recounted = |number: &u32| self.slot(*number).recounts() > 0;
         self.recounts_begun = order.iter().rposition(is_recounted).map_or(0, |place| place + 1);
         self.recounts = order;
     }
@@ -408,13 +412,14 @@ impl Run {
         self.change(number, |slot| slot.confirmed = confirmed);
     }
 
-    /// The coordinator has recounted so many parts of a job, or all of it, to the same.
+    /// The coordinator has recounted so many parts of a job, or all of it, to the same, or has counted it itself.
     pub(super) fn note_recount(&mut self, number: u32, recounted: u8) {
         self.change(number, |slot| slot.recounted = recounted);
         if let Some(place) = self.recounts.iter().position(|other| *other == number) {
+            // None for a job that was not drawn.
             let rounds = self.slot(number).recounts() as usize;
-            let place = self.recounts.len() * rounds.saturating_sub(1) + place;
-            self.recounts_begun = self.recounts_begun.max(place + 1);
+            let begun = rounds.checked_sub(1).map_or(0, |round| self.recounts.len() * round + place + 1);
+            self.recounts_begun = self.recounts_begun.max(begun);
         }
     }
 
@@ -424,6 +429,11 @@ impl Run {
         self.sums.leave(slot);
         change(slot);
         self.sums.enter(slot);
+    }
+
+    /// The coordinator has found a wrong result.
+    pub(super) fn note_difference(&mut self) {
+        self.sums.differing += 1;
     }
 
     /// The coordinator has spent processor time, in microseconds.

@@ -29,8 +29,10 @@ pub struct Sums {
     pub cpu_us: u128,
     /// Of results that are counted twice.
     pub checks: CheckCounts,
-    /// Processor time of the coordinator's own counts, in microseconds.
+    /// Processor time of the coordinator's recounts, in microseconds.
     pub recounts_us: u128,
+    /// Wrong results that they found.
+    pub differing: u32,
 }
 
 /// The sums over the accepted results of one run, without jobs in quarantine.

@@ -54,8 +54,11 @@ impl Request for Recounted {
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         let Self { job, of, part, counts, said, kernel, elapsed_us, .. } = self;
-        transaction.scheduler.dispatch.note_recount_time(job.run, elapsed_us);
-        transaction.change(Change::RecountTime(job.run, elapsed_us));
+        // A job that failed elsewhere takes no time from those that are drawn.
+        if of.is_some() {
+            transaction.scheduler.dispatch.note_recount_time(job.run, elapsed_us);
+            transaction.change(Change::RecountTime(job.run, elapsed_us));
+        }
         let dispatch = &mut transaction.scheduler.dispatch;
         let Some(run) = dispatch.run(job.run).filter(|run| run.state().is_open()) else { return Ok(()) };
         let is_done = run.slot(job.number).state == JobState::Done;

@@ -21,7 +21,7 @@ impl Invariants {
             let stored = ledger.job(*job).and_then(JobRow::accepted).map(|(_, row)| row.result.counts);
             assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
         }
-        let mut sums = BTreeMap::<RunId, (Totals, u32, u32, u128)>::new();
+        let mut sums = BTreeMap::<RunId, (Totals, u32, u32, u32, u128)>::new();
         let mut leased = 0;
         for (job, row) in ledger.jobs() {
             if ledger.run(job.run).is_none() {
@@ -31,7 +31,7 @@ impl Invariants {
             Self::look_at_job(ledger, job, row);
             let (_, slot, lease): ChangedJob = dispatch.changed(job);
             assert_eq!((slot, lease), (row.slot, row.lease), "job {job} is stored as it is");
-            let (found, done, checks, cpu_us) = sums.entry(job.run).or_default();
+            let (found, done, checks, recounted, cpu_us) = sums.entry(job.run).or_default();
             *cpu_us += row.cpu_us();
             let accepted = row.accepted();
             if let Some((_, row)) = accepted.filter(|_| slot.state == JobState::Done) {
@@ -39,6 +39,11 @@ impl Invariants {
                 *done += 1;
             }
             *checks += u32::from(row.is_checked_now());
+            *recounted += match row.slot.recounted {
+                254 => 0,
+                255 => 1,
+                parts => u32::from(parts),
+            };
             let leases: Vec<_> = dispatch.leases(job).collect();
             let leases_max = match slot.state {
                 JobState::Leased => 8,
@@ -57,9 +62,11 @@ impl Invariants {
         for run in dispatch.runs() {
             let has = run.sums();
             let expected = sums.get(&run.id()).copied().unwrap_or_default();
-            let has = (has.accepted.found, has.done, has.checks.open, has.cpu_us);
+            let has = (has.accepted.found, has.done, has.checks.open, has.checks.recounted, has.cpu_us);
             assert_eq!(has, expected, "run {}", run.id());
             let row = ledger.run(run.id()).expect("every run is stored");
+            let recounts = (run.sums().differing, run.sums().recounts_us);
+            assert_eq!(recounts, (row.differing, row.recounts_us.into()), "run {}", run.id());
             assert_eq!(Some(run.state()), row.state, "run {} is stored as it is", run.id());
             let total = row.outcome.map(Ok);
             assert!(total.is_none_or(|total| total == ledger.total(run.id())), "run {}", run.id());

@@ -23,11 +23,7 @@ impl Ledger {
                     let row = WorkerRow { registration: worker.clone(), machine, session: *session };
                     workers.insert(session.worker, row);
                 }
-                Change::RunPlanned(settings) => {
-                    let row =
-                        RunRow { settings: *settings, jobs: 0, state: None, outcome: None, recounts_us: 0 };
-                    runs.insert(settings.id, row);
-                }
+                Change::RunPlanned(settings) => runs.insert(settings.id, RunRow::planned(settings)),
                 Change::JobsPlanned { run, first, jobs: planned } => {
                     assert!(runs.rows[run].state.is_none(), "it is being planned");
                     for (number, (_, weight)) in (*first..).zip(planned) {
@@ -101,7 +97,10 @@ impl Ledger {
                         row.store_check(*outcome);
                     }
                 }
-                Change::Recounted(recount) => assert!(jobs.rows[&recount.job].accepted().is_some()),
+                Change::Recounted(recount) => {
+                    assert!(jobs.rows[&recount.job].accepted().is_some());
+                    runs.change(&recount.job.run).differing += u32::from(!recount.agrees);
+                }
                 Change::RecountTime(run, elapsed_us) => runs.change(run).recounts_us += elapsed_us,
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {

@@ -14,7 +14,7 @@ impl Ledger {
     pub fn restore(&self, mut dispatch: Dispatch, room: Option<DiskRoom>, now: u64) -> Scheduler {
         for run in self.runs() {
             let (mut slots, recounts_us) = (Vec::new(), run.recounts_us.into());
-            let mut sums = Sums { recounts_us, ..Sums::default() };
+            let mut sums = Sums { recounts_us, differing: run.differing, ..Sums::default() };
             for (_, job) in self.jobs_of(run.settings.id) {
                 slots.push(job.slot);
                 for check in &job.checks {

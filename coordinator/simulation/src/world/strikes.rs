@@ -159,7 +159,7 @@ impl World {
         let random = &mut self.luck.random;
         let later = random.number(500..=19_999);
         let Some(Task { job, why }) = coordinator.task(self.now).filter(|_| is_idle) else {
-            return self.schedule(later, Event::Recount { life });
+            return self.schedule(if is_idle { later } else { 1 + later / 100 }, Event::Recount { life });
         };
         let Some(row) = self.ledger.job(job) else { return self.schedule(later, Event::Recount { life }) };
         let accepted = row.accepted().map(|(_, row)| row);

@@ -1,9 +1,12 @@
 //! What holders of credentials can do to each other, and to a run.
 
+use std::num::NonZeroU32;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::message::{Verdict, Wanted};
+use nqueens_kernel::random::Random;
+use nqueens_model::message::{ReturnedLease, Verdict, Wanted};
 
 use super::super::*;
 use super::registration;
@@ -24,9 +27,14 @@ struct Cluster {
 
 impl Cluster {
     fn new(replicate_ppm: u32, arbiter: bool) -> Self {
+        Self::with_key(replicate_ppm, arbiter, 1)
+    }
+
+    fn with_key(replicate_ppm: u32, arbiter: bool, key: u64) -> Self {
         let policy = Policy { arbiter, recounts_min: 30, ..Policy::default() };
-        let mut dispatch = Dispatch::new(policy, &[1; 32]);
-        let plan = Plan::new(BoardSize::new(30).expect("a board"), PlanKind::Border);
+        let mut dispatch =
+            Dispatch::new(policy, &[key.to_le_bytes(); 4].concat().try_into().expect("32 bytes"));
+        let plan = Plan::with_states_per_job(BoardSize::new(30).expect("a board"), PlanKind::Border, 1);
         let run = RunId::from_random(7);
         let settings = RunSettings { id: run, plan, seed: 1, priority: 0, replicate_ppm };
         dispatch.add_run(Run::planned(&settings, &[1; JOBS]));
@@ -61,6 +69,16 @@ impl Cluster {
         judged.verdict
     }
 
+    /// Fails so many jobs as often as workers may.
+    fn fail(&mut self, worker: WorkerId, jobs: usize) {
+        for _ in 0..self.dispatch.policy().failures_max {
+            for token in self.take(worker, jobs) {
+                let failure = Some("no".to_owned());
+                self.dispatch.give_back(worker, &ReturnedLease { token, failure });
+            }
+        }
+    }
+
     /// Counts what it can get, right or not.
     fn count(&mut self, worker: WorkerId, lies: bool) {
         loop {
@@ -77,7 +95,14 @@ impl Cluster {
     /// The coordinator counts one thing that it has to; false if there is none.
     fn recount(&mut self) -> bool {
         let Some(Task { job, why }) = self.dispatch.task(self.now) else { return false };
-        let Some(accepted) = self.accepted.get(&job).copied() else { panic!("{why:?}") };
+        let Some(accepted) = self.accepted.get(&job).copied() else {
+            assert_eq!(why, Why::Failing);
+            let token = LeaseToken { job, epoch: NonZeroU32::MIN, ticket: 0 };
+            let own = Accepted::new(self.worker(Credential::OWN), &result(token, truth(job.number)));
+            self.dispatch.accept_own(job, &own);
+            self.accepted.insert(job, own);
+            return true;
+        };
         let seconds = self.seconds.remove(&job).unwrap_or_default();
         let (counts, said) = (truth(job.number), accepted.counts);
         let drawn = matches!(why, Why::Drawn(_));
@@ -268,4 +293,76 @@ fn who_has_shown_nothing_holds_no_more_than_his_threads() {
     assert!(held + rest > JOBS / 2);
     cluster.now += 10_000;
     let _ = greedy;
+}
+
+#[test]
+fn jobs_that_workers_fail_are_no_recounts_and_take_no_place_of_one() {
+    let mut cluster = Cluster::new(0, true);
+    let [failing, honest] = ["failing", "honest"].map(|credential| cluster.worker(credential));
+    cluster.fail(failing, JOBS / 5);
+    while cluster.recount() {}
+    cluster.count(honest, false);
+    while cluster.recount() {}
+    let own = cluster.accepted.values().filter(|accepted| accepted.worker != honest).count();
+    assert!(own > 0, "the coordinator has counted some");
+    assert_eq!(cluster.sums().checks.recounted, 30, "of the others");
+    let run = cluster.dispatch.run(cluster.run).expect("added");
+    let is_own = |number: &u32| run.slot(*number).recounted == 254;
+    assert_eq!((0..run.jobs()).filter(is_own).count(), own);
+}
+
+#[test]
+fn each_wrong_result_that_is_found_asks_for_more_recounts() {
+    let mut cluster = Cluster::new(0, true);
+    let [liar, honest] = ["liar", "honest"].map(|credential| cluster.worker(credential));
+    for (at, token) in cluster.take(liar, 10).into_iter().enumerate() {
+        cluster.report(liar, token, counted(token.job, at == 0));
+    }
+    loop {
+        cluster.count(honest, false);
+        if !cluster.recount() {
+            break;
+        }
+    }
+    let Sums { differing, checks, .. } = cluster.sums();
+    assert!(differing <= 1 && checks.recounted >= 30 * (1 + differing).min(3), "{differing} {checks:?}");
+    assert!(differing == 1 || cluster.wrong() == 1, "it was not drawn");
+}
+
+/// All results are of one credential, which lies in a share of them, and fails the jobs that it likes. Runs without a
+/// difference, but with a lie, are as rare as [`docs/trust.md`] says, to four standard errors.
+#[test]
+fn lies_are_missed_as_rarely_as_promised() {
+    const RUNS: u32 = 200;
+    for (share, lies) in [(0.03, 3), (0.05, 5), (0.1, 10)] {
+        let mut missed = 0_u32;
+        for key in 0..RUNS {
+            let mut cluster = Cluster::with_key(0, true, key.into());
+            let all = cluster.worker("all");
+            let mut random = Random::new(key.into());
+            // What the coordinator counts of true results is no recount: that hides nothing.
+            cluster.fail(all, 10);
+            while cluster.recount() {}
+            let mut numbers: Vec<_> = (0..JOBS).collect();
+            for at in 0..lies {
+                numbers.swap(at, at + random.index(JOBS - at));
+            }
+            loop {
+                let tokens = cluster.take(all, 10);
+                if tokens.is_empty() {
+                    break;
+                }
+                for token in tokens {
+                    let lies = numbers[..lies].contains(&(token.job.number as usize));
+                    cluster.report(all, token, counted(token.job, lies));
+                }
+            }
+            let lied = cluster.wrong();
+            while cluster.sums().differing == 0 && cluster.recount() {}
+            missed += u32::from(lied == lies && cluster.sums().differing == 0);
+        }
+        let promised = f64::from(RUNS) * (1.0 - share).powi(30);
+        assert!(f64::from(missed) <= promised + 4.0 * promised.sqrt(), "{missed} of {RUNS} at {share}");
+        assert!(lies > 5 || missed > 0, "a sample does not find everything: {share}");
+    }
 }
