@@ -334,7 +334,7 @@ fn each_wrong_result_that_is_found_asks_for_more_recounts() {
 #[test]
 fn lies_are_missed_as_rarely_as_promised() {
     const RUNS: u32 = 200;
-    for (share, lies) in [(0.03, 3), (0.05, 5), (0.1, 10)] {
+    for (share, lies) in [(0.03_f64, 3), (0.05, 5), (0.1, 10)] {
         let mut missed = 0_u32;
         for key in 0..RUNS {
             let mut cluster = Cluster::with_key(0, true, key.into());
