@@ -13,12 +13,9 @@ use nqueens_proto::PROTOCOL_VERSION;
 use tokio::time::timeout;
 
 use crate::build::BUILD;
-use crate::client::{OperatorClient, TOKEN_VARIABLE};
 use crate::output::{counted, percent, print_line};
 use crate::runtime::block_on;
-use crate::target::{all_runs, read};
-use crate::tls::CallerTls;
-use crate::token;
+use crate::target::{Login, all_runs, read};
 
 /// A health check has its answer within this time.
 const READY_WITHIN: Duration = Duration::from_secs(5);
@@ -29,11 +26,11 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
 }
 
 /// Asks a coordinator for all that an operator may know; false if it does not answer, or is not well.
-pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<bool> {
+pub(super) fn coordinator(url: &str, login: &Login) -> anyhow::Result<bool> {
     let asked = block_on(async {
-        let token = token::read(token_file, TOKEN_VARIABLE)?;
+        let token = login.token()?;
         let shown = if token.is_some() { "accepts the" } else { "requires no" };
-        let mut client = OperatorClient::new(url, token, tls.read()?.as_ref());
+        let mut client = login.client(url, token)?;
         let coordinator = client.coordinator().await?;
         Ok((shown, coordinator, client.runs().await?, client.workers().await?.len()))
     });
@@ -84,8 +81,8 @@ pub(super) fn describe_disk(disk: &DiskRoom) -> String {
 }
 
 /// Fails unless a coordinator says in time that it is ready.
-pub(super) async fn ready(url: &str, tls: &CallerTls) -> anyhow::Result<()> {
-    let mut client = OperatorClient::new(url, None, tls.read()?.as_ref());
+pub(super) async fn ready(url: &str, login: &Login) -> anyhow::Result<()> {
+    let mut client = login.client(url, None)?;
     timeout(READY_WITHIN, client.ready()).await.with_context(|| format!("no answer from {url}"))?
 }
 

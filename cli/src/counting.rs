@@ -1,7 +1,6 @@
 //! Counts a board on this process's threads, without database and network.
 
 use std::iter;
-use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::engine::Control;
 use nqueens_kernel::known;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
@@ -50,20 +49,9 @@ impl BoardCount {
     }
 }
 
-/// Counts a board by an engine, on so many threads.
-pub(crate) fn count(
-    n: BoardSize,
-    kind: PlanKind,
-    kernel: Kernel,
-    threads: NonZeroUsize,
-    memory_max: u64,
-) -> anyhow::Result<BoardCount> {
-    count_by(n, kind, &vec![kernel.name().to_owned(); threads.get()], memory_max)
-}
-
 /// Counts a board by the engines of these names, each on a thread. The threads take the plan's jobs one after the other, and
 /// jobs are the smaller the more threads there are, so that all end at about the same time.
-pub(crate) fn count_by(
+pub(crate) fn count(
     n: BoardSize,
     kind: PlanKind,
     engines: &[String],
@@ -105,6 +93,8 @@ pub(crate) fn count_by(
 
 #[cfg(test)]
 mod tests {
+    use nqueens_kernel::engine::Kernel;
+
     use super::*;
 
     #[test]
@@ -112,7 +102,7 @@ mod tests {
         let n = BoardSize::new(10).unwrap();
         for kind in PlanKind::ALL {
             let [one, three] = [1, 3].map(|threads| {
-                count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap(), 1 << 24).unwrap()
+                count(n, kind, &vec![Kernel::best().name().to_owned(); threads], 1 << 24).unwrap()
             });
             assert!(one.check(n).unwrap());
             assert_eq!((one.total, one.orbits), (three.total, three.orbits));

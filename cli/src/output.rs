@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
@@ -105,6 +105,27 @@ pub(crate) fn create(path: &Path, replace: bool) -> anyhow::Result<File> {
         }
         _ => anyhow!(error).context(path.display().to_string()),
     })
+}
+
+/// Where a document goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputFile {
+    /// Output file; an existing file is an error [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace an existing output file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl OutputFile {
+    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
+        Ok(match &self.output {
+            Some(path) => Box::new(create(path, self.force)?),
+            None => Box::new(stdout()),
+        })
+    }
 }
 
 /// A duration as the classic tables print it: `hh:mm:ss.ms`, in hundredths of a second.

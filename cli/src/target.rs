@@ -8,6 +8,7 @@ use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange};
+use nqueens_proto::Token;
 
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
@@ -16,13 +17,9 @@ use crate::names::{RunPrefix, WorkerChoice};
 use crate::tls::CallerTls;
 use crate::token;
 
-/// Which coordinator to ask.
+/// How an operator is known to a coordinator, and it to them.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Contact {
-    /// Address of the coordinator
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327", help_heading = CONNECTION)]
-    coordinator: String,
-
+pub(crate) struct Login {
     /// File with the operator token, if the coordinator requires one; alternatively, set the variable
     /// `NQUEENS_OPERATOR_TOKEN`
     #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
@@ -32,10 +29,30 @@ pub(crate) struct Contact {
     tls: CallerTls,
 }
 
+impl Login {
+    pub(crate) fn token(&self) -> anyhow::Result<Option<Token>> {
+        token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)
+    }
+
+    pub(crate) fn client(&self, url: &str, token: Option<Token>) -> anyhow::Result<OperatorClient> {
+        Ok(OperatorClient::new(url, token, self.tls.read()?.as_ref()))
+    }
+}
+
+/// Which coordinator to ask.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Contact {
+    /// Address of the coordinator
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327", help_heading = CONNECTION)]
+    coordinator: String,
+
+    #[command(flatten)]
+    login: Login,
+}
+
 impl Contact {
     pub(crate) fn client(&self) -> anyhow::Result<OperatorClient> {
-        let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        Ok(OperatorClient::new(&self.coordinator, token, self.tls.read()?.as_ref()).patient())
+        Ok(self.login.client(&self.coordinator, self.login.token()?)?.patient())
     }
 }
 

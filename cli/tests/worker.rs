@@ -211,23 +211,3 @@ async fn what_it_can_t_work_with_it_says() {
         complaint(&mut command, 2);
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn its_log_holds_no_token() {
-    let place = TempDir::new().expect("a directory");
-    let service = Service::start(&place.path().join("runs.db"), "127.0.0.1:0").await;
-    let run = service.submit(10, 1_000_000).await;
-    let mut command = command(&place, service.address, "--log trace");
-    command.env("NQUEENS_TOKEN", "correct-horse-battery");
-    let log = place.path().join("log");
-    // A pipe that nobody reads would hold it up.
-    let mut process =
-        command.stderr(fs::File::create(&log).expect("a file")).spawn().expect("the program starts");
-    service.until(|progress| progress.sums.done == run.jobs).await;
-    kill_process(Pid::from_child(&process), Signal::TERM).expect("the process is there");
-    assert_eq!(process.wait().expect("it ends").code(), Some(0));
-    let said = fs::read_to_string(&log).expect("text");
-    assert!(said.contains("calling") && said.contains("TRACE"), "the trace is on");
-    assert!(!said.contains("horse"));
-    service.stop().await;
-}

@@ -46,7 +46,7 @@ impl BenchCommand {
         let kernels = proven.names();
         let crews = proven.crews.into_iter();
         let engines: Vec<_> = crews.flat_map(|crew| repeat_n(crew.engine, crew.threads.get())).collect();
-        let count = counting::count_by(n, plan, &engines, self.engines.memory.bytes())?;
+        let count = counting::count(n, plan, &engines, self.engines.memory.bytes())?;
         count.check(n)?;
         let elapsed_s = count.elapsed.as_secs_f64();
         let line = json!({

@@ -1,7 +1,6 @@
 //! `nqueens doctor`: what this machine supports and whether it works; and the text of `--version`.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,18 +11,18 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_model::numbers;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use nqueens_worker::prove;
+use procfs::{CpuInfo, Current};
 use serde_json::json;
 
 use crate::build::{BUILD, TARGET};
 use crate::checkup::{self, say};
 use crate::engines::{ENGINES, device_crew, opencl};
-use crate::headings::CONNECTION;
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::measuring::speed;
 use crate::memory::default_memory;
 use crate::output::{Json, print_line};
 use crate::runtime::block_on;
-use crate::tls::CallerTls;
+use crate::target::Login;
 
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {
@@ -39,13 +38,8 @@ pub(crate) struct DoctorCommand {
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
 
-    /// File with the operator token, if the coordinator requires one; alternatively, set the variable
-    /// `NQUEENS_OPERATOR_TOKEN`
-    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
-    operator_token_file: Option<PathBuf>,
-
     #[command(flatten)]
-    tls: CallerTls,
+    login: Login,
 
     /// Database file to test, all of its content; it is only read
     #[arg(long, value_name = "PATH")]
@@ -68,7 +62,7 @@ pub(crate) struct DoctorCommand {
 impl DoctorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         if let (true, Some(url)) = (self.ready, &self.coordinator) {
-            block_on(checkup::ready(url, &self.tls))?;
+            block_on(checkup::ready(url, &self.login))?;
             print_line("ready")?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -80,7 +74,8 @@ impl DoctorCommand {
             return Ok(ExitCode::SUCCESS);
         }
         say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
-        let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
+        let model = CpuInfo::current().ok().and_then(|cpus| cpus.model_name(0).map(str::to_owned));
+        let model = model.unwrap_or_else(|| "unknown".to_owned());
         say("processor", format_args!("{model}, {} threads", default_threads()))?;
         for limit in thread_limits() {
             say("thread limit", format_args!("{}: {}", limit.max, limit.source))?;
@@ -98,7 +93,7 @@ impl DoctorCommand {
         let mut well = look_at_kernels()?;
         well &= look_at_devices()?;
         if let Some(url) = &self.coordinator {
-            well &= checkup::coordinator(url, self.operator_token_file.as_deref(), &self.tls)?;
+            well &= checkup::coordinator(url, &self.login)?;
         }
         if let Some(path) = &self.db {
             well &= checkup::database(path)?;
@@ -163,13 +158,6 @@ fn look_at_devices() -> anyhow::Result<bool> {
         }
     }
     Ok(well)
-}
-
-/// The value of the first line `name: value` of a file in /proc.
-fn field(file: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?;
-    Some(value.trim().to_owned())
 }
 
 /// The instruction sets that kernels are compiled for and this processor has.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use crate::choices::one_of;
 use crate::exit::misuse;
 use crate::ledger_source::LedgerSource;
-use crate::output::{create, stdout, thousands};
+use crate::output::{OutputFile, thousands};
 use crate::runtime::block_on;
 use crate::{bfile, ledger_file};
 
@@ -41,13 +40,8 @@ pub(crate) struct ExportCommand {
     #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name)), default_value_t = Sequence::Solutions)]
     sequence: Sequence,
 
-    /// Output file; an existing file is an error [default: stdout]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Replace an existing output file
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -82,16 +76,15 @@ impl ExportCommand {
 
     async fn export(&self) -> anyhow::Result<()> {
         match (self.format, self.by) {
-            (ExportFormat::Ledger, By::Class | By::Bound1) => {
-                misuse("a ledger always has one line per job; omit --by").exit();
-            }
-            (ExportFormat::Bfile, By::Class | By::Bound1) => {
-                misuse("a b-file always has one line per board; omit --by").exit();
+            (ExportFormat::Ledger | ExportFormat::Bfile, By::Class | By::Bound1) => {
+                misuse("a ledger has a line per job and a b-file one per board; omit --by").exit();
             }
             (ExportFormat::Ledger, By::Job) => {
                 self.source.read(async |reader, run| self.ledger(reader, &run).await).await
             }
-            (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, || self.out()).await,
+            (ExportFormat::Bfile, By::Job) => {
+                bfile::write(self.sequence, &self.source, || self.output.open()).await
+            }
             (ExportFormat::Csv | ExportFormat::Json, _) => {
                 self.source.read(async |reader, run| self.table(reader, &run).await).await
             }
@@ -104,7 +97,7 @@ impl ExportCommand {
         {
             bail!("{why}");
         }
-        let mut out = RowWriter::new(self.format, self.columns(run.plan.kind()), self.out()?);
+        let mut out = RowWriter::new(self.format, self.columns(run.plan.kind()), self.output.open()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         let workers = reader.workers().await?.into_iter();
@@ -155,17 +148,10 @@ impl ExportCommand {
         columns[..columns.len() - usize::from(has_orbits_alone)].to_vec()
     }
 
-    fn out(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match &self.output {
-            Some(path) => Box::new(create(path, self.force)?),
-            None => Box::new(stdout()),
-        })
-    }
-
     /// Writes the run's ledger, and its last hash to stderr.
     async fn ledger(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         ledger_file::outcome(run)?;
-        let (lines, hash) = ledger_file::write(reader, run, self.out()?).await?;
+        let (lines, hash) = ledger_file::write(reader, run, self.output.open()?).await?;
         let lines = thousands(lines);
         eprintln!(
             "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"

@@ -7,10 +7,9 @@ use anyhow::{bail, ensure};
 use clap::{Args, Subcommand};
 use nqueens_model::credential::Credential;
 use nqueens_proto::Token;
-use serde_json::json;
 
 use crate::join::Join;
-use crate::output::{Json, print_line};
+use crate::output::print_line;
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
@@ -60,9 +59,6 @@ struct CreateCommand {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 impl JoinCommand {
@@ -86,10 +82,10 @@ impl CreateCommand {
         }
         join.write(&self.output, self.force)?;
         let file = self.output.display();
-        self.json.print(
-            json!({ "file": file.to_string(), "coordinator": join.coordinator }),
-            format_args!("{file} joins workers to {}: nqueens worker --join {file}", join.coordinator),
-        )?;
+        print_line(format_args!(
+            "{file} joins workers to {}: nqueens worker --join {file}",
+            join.coordinator
+        ))?;
         Ok(ExitCode::SUCCESS)
     }
 

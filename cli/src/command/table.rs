@@ -1,7 +1,6 @@
 //! `nqueens table`: the classic table, counted by any algorithm, or as published.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Instant;
@@ -162,7 +161,7 @@ impl TableCommand {
         };
         let memory_max = default_memory();
         Ok(Box::new(move |n| {
-            counting::count(n, fastest(n, Some(kernel)), kernel, NonZeroUsize::MIN, memory_max)
+            counting::count(n, fastest(n, Some(kernel)), &[kernel.name().to_owned()], memory_max)
         }))
     }
 }

@@ -105,26 +105,6 @@ fn sums_by_job_class_and_bound_agree() {
 }
 
 #[test]
-fn columns_are_those_of_the_printed_solutions() {
-    let place = Place::new();
-    place.stdout("run 8 --plan rows --db 8.db");
-    // The representative of an orbit is its smallest solution: in class corner the first queen is on column 0.
-    let mut expected = BTreeMap::<[String; 2], u128>::new();
-    for line in place.stdout("solutions 8 --unique --format rows").lines() {
-        let columns: Vec<_> = line.split(' ').collect();
-        let key = if columns[0] == "0" { ["corner", columns[1]] } else { ["edge", columns[0]] };
-        *expected.entry(key.map(str::to_owned)).or_default() += 1;
-    }
-    let csv = place.stdout("export --db 8.db --by bound1");
-    let (_, sums) = rows(&csv);
-    let found = sums.iter().map(|row| {
-        let orbits = row[3..6].iter().map(|count| number(count)).sum::<u128>();
-        ([row[0].to_owned(), row[2].to_owned()], orbits)
-    });
-    assert_eq!(found.filter(|(_, orbits)| *orbits > 0).collect::<BTreeMap<_, _>>(), expected);
-}
-
-#[test]
 fn jobs_are_told_in_full() {
     let place = Place::new();
     place.stdout("run 6 --plan rows --kernel reference --threads 1");

@@ -15,7 +15,6 @@ mod damage;
 mod databases;
 mod disk;
 mod doctor;
-mod estimates;
 mod events;
 mod export;
 mod figures;

@@ -4,17 +4,15 @@ mod facts;
 mod tables;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
 use nqueens_web::Saved;
 use serde_json::json;
 
 use crate::ledger_source::LedgerSource;
-use crate::output::{create, stdout};
+use crate::output::OutputFile;
 use crate::runtime::block_on;
 use facts::Facts;
 use tables::{Report, Table};
@@ -33,13 +31,8 @@ pub(crate) struct ReportCommand {
     #[arg(long)]
     html: bool,
 
-    /// Output file; an existing file is an error [default: stdout]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Replace an existing output file
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 /// The report of a run as a page, for readers who have the exported ledger and not the database.
@@ -52,13 +45,7 @@ impl ReportCommand {
         let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
         facts.db = Some(self.source.path().to_owned());
         let text = if self.html { page(&facts) } else { markdown(&Report::new(&facts)) };
-        match &self.output {
-            Some(path) => {
-                let mut file = create(path, self.force)?;
-                file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
-            }
-            None => stdout().write_all(text.as_bytes())?,
-        }
+        self.output.open()?.write_all(text.as_bytes())?;
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

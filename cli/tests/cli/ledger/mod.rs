@@ -177,7 +177,11 @@ fn only_runs_that_are_done_are_exported() {
     );
     let outcome = place.run("export --db run.db --format ledger --by class");
     assert_eq!(outcome.code, 2);
-    assert!(outcome.stderr.contains("a ledger always has one line per job; omit --by"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("a ledger has a line per job and a b-file one per board; omit --by"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]
