@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::json;
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -26,14 +27,14 @@ pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogForm
     let filter = filter.and_then(|filter| filter.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| default.parse().expect("the default is a filter"));
     // Each stranger who breaks the rules of HTTP/2 can bring about many of its warnings, which could fill the disk.
-    let filter = filter.with_target("h2", LevelFilter::ERROR);
+    let wanted = filter_fn(|of| !of.target().starts_with("h2") || *of.level() != Level::WARN);
     let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(std::io::stderr);
     if format == LogFormat::Json {
         let lines = lines.json().flatten_event(true).with_span_list(false).finish();
-        return lines.with(filter).init();
+        return lines.with(filter).with(wanted).init();
     }
     let lines = lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).finish();
-    lines.with(filter).init();
+    lines.with(filter).with(wanted).init();
 }
 
 /// Whether colours may be used where they can be seen: not if `NO_COLOR` says otherwise (<https://no-color.org>).

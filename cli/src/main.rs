@@ -23,6 +23,7 @@ mod headings;
 mod join;
 mod ledger_file;
 mod ledger_source;
+mod limits;
 mod machine;
 mod manual;
 mod measuring;

@@ -1,7 +1,5 @@
 //! The memory limit of the counting.
 
-use std::num::NonZeroUsize;
-
 use bytesize::ByteSize;
 use clap::Args;
 
@@ -27,13 +25,8 @@ pub(crate) fn default_memory() -> u64 {
 }
 
 impl Memory {
+    /// By default a fair part for each of the workers that Slurm says are on this node.
     pub(crate) fn bytes(self) -> u64 {
-        self.bytes_beside(None)
-    }
-
-    /// The same for one of so many workers that share the memory; as many as Slurm says if that is not known.
-    pub(crate) fn bytes_beside(self, workers: Option<NonZeroUsize>) -> u64 {
-        let workers = workers.unwrap_or_else(workers_on_node).get() as u64;
-        self.memory.map_or_else(|| default_memory() / workers, |size| size.0)
+        self.memory.map_or_else(|| default_memory() / workers_on_node().get() as u64, |size| size.0)
     }
 }

@@ -1,6 +1,7 @@
 //! `nqueens coordinator`: runs a coordinator.
 
 use std::future::pending;
+use std::io::{PipeWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,20 +10,20 @@ use std::time::Duration;
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
-use nqueens_coordinator::{Access, Coordinator, Door, Error, Policy, Reader, Timing, listen};
-use nqueens_web::pages;
-use tokio::runtime::Runtime;
+use nqueens_coordinator::{Access, Coordinator, Door, Error, Policy, Reader, RunRow, Timing, listen};
+use nqueens_web::{Document, pages};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::limits::{ListenerLimits, files_max};
-use super::page::write_document;
+use super::report;
 use crate::build::BUILD;
 use crate::choices::{ConfirmingOptions, JobsMax};
 use crate::client::TOKEN_VARIABLE;
-use crate::exit::INTERRUPTED;
-use crate::exit::misuse;
+use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CHECKS, CONNECTION, LIMITS};
+use crate::ledger_file;
+use crate::limits::{ListenerLimits, files_max};
 use crate::memory::size;
 use crate::output::print_line;
 use crate::signals::{END_WITHIN, Signal, SignalReceiver, signals, stopped};
@@ -124,7 +125,7 @@ impl CoordinatorCommand {
         outcome
     }
 
-    fn pace(&self) -> Timing {
+    fn timing(&self) -> Timing {
         let policy = Policy {
             beat_ms: 1_000 * self.sync_seconds,
             lease_ms: 1_000 * u64::from(self.lease_seconds),
@@ -160,7 +161,7 @@ impl CoordinatorCommand {
         }
         let door = Door::open(listener, &access.with_limits(self.limits.within(files_max()?)));
         let mut coordinator = tokio::select! {
-            coordinator = Coordinator::open(&self.db, self.pace(), BUILD) => coordinator?,
+            coordinator = Coordinator::open(&self.db, self.timing(), BUILD) => coordinator?,
             () = stopped(told.clone()) => {
                 info!("coordinator is stopped before it was up");
                 return Ok(farewell(&told));
@@ -204,4 +205,21 @@ async fn end(mut faults: watch::Receiver<Option<Arc<Error>>>) -> Arc<Error> {
     let is_final = |fault: &Option<Arc<Error>>| fault.as_ref().is_some_and(|error| error.is_final());
     let fault = faults.wait_for(is_final).await.expect("the coordinator is there").clone();
     fault.expect("just seen")
+}
+
+/// Writes a document of a run for the page.
+fn write_document(
+    document: Document,
+    runtime: &Handle,
+    reader: &Reader,
+    run: &RunRow,
+    mut out: PipeWriter,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    runtime.block_on(async {
+        match document {
+            Document::Ledger => drop(ledger_file::write(reader, run, out).await?),
+            Document::Report => out.write_all(report::html(reader, run).await?.as_bytes())?,
+        }
+        Ok(())
+    })
 }

@@ -10,8 +10,6 @@ mod export;
 mod fleet;
 mod generate;
 mod join;
-mod limits;
-mod page;
 mod report;
 mod run;
 mod solutions;

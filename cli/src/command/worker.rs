@@ -1,6 +1,5 @@
 //! `nqueens worker`: counts for a coordinator.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nqueens_model::name;
-use nqueens_proto::random_bytes;
 use nqueens_worker::{Client, Config, EndReason, Spool, Summary, proven_kernels, work};
 use tracing::info;
 
@@ -79,19 +77,9 @@ pub(crate) struct WorkerCommand {
     #[command(flatten)]
     tls: CallerTls,
 
-    /// Number of workers that share the memory of this machine: each uses its part by default [default: the tasks of the
-    /// Slurm step on this node, or 1]
-    #[arg(long, value_name = "COUNT", help_heading = LIMITS)]
-    node_workers: Option<NonZeroUsize>,
-
     /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10, help_heading = LIMITS)]
     drain_seconds: u64,
-
-    /// End up to this duration earlier than --time-limit says, each worker by a random part of it: so they do not all end
-    /// together
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "time_limit", help_heading = LIMITS)]
-    lifetime_stagger: Option<Duration>,
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -124,17 +112,16 @@ impl WorkerCommand {
             anyhow::Ok((engines.crews, offered.into_iter().flatten().collect()))
         });
         let (crews, offered) = proving.await.context("the engines' test panicked")??;
-        let stagger = self.lifetime_stagger.map_or(Duration::ZERO, |stagger| stagger.mul_f64(random_share()));
         let config = Config {
             name: self.name.unwrap_or_else(host_name),
             build: BUILD.to_owned(),
             crews,
             factory: Arc::new(ENGINES),
             offered,
-            memory_max: self.engines.memory.bytes_beside(self.node_workers),
+            memory_max: self.engines.memory.bytes(),
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
-            time_max: time_max.map(|time| time.saturating_sub(stagger)),
+            time_max,
             idle_max: self.idle_timeout,
         };
         let summary = work(config, client, stopped(told.clone())).await?;
@@ -149,11 +136,6 @@ impl WorkerCommand {
         let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref());
         Ok(client.unwrap_or_else(|error| misuse(error).exit()))
     }
-}
-
-/// Random, in `0.0..1.0`.
-fn random_share() -> f64 {
-    f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32)
 }
 
 /// Logs how it ended; the exit code.

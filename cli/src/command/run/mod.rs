@@ -96,7 +96,7 @@ impl RunCommand {
         let (options, threads) = (self.engines.clone(), self.threads.number());
         let tell = |decision: &str| eprintln!("nqueens: {decision}");
         let proving = tokio::task::spawn_blocking(move || options.prove(threads, tell));
-        let pace = Timing {
+        let timing = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
             confirming: self.confirming.into(),
@@ -105,7 +105,7 @@ impl RunCommand {
         };
         let path = self.path();
         let opening = async {
-            let coordinator = Coordinator::open(&path, pace, BUILD).await?;
+            let coordinator = Coordinator::open(&path, timing, BUILD).await?;
             let engines = proving.await.context("the engines' test panicked")??;
             anyhow::Ok((coordinator, engines))
         };
