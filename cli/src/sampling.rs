@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -32,8 +31,8 @@ pub(crate) struct SamplingOptions {
     sample: Option<u32>,
 
     /// Seed of the sample [default: random, printed with the result]
-    #[arg(long, value_name = "S", requires = "sample")]
-    seed: Option<u64>,
+    #[arg(long, value_name = "S", requires = "sample", default_value_t = random(), hide_default_value = true)]
+    seed: u64,
 
     #[command(flatten)]
     threads: Threads,
@@ -42,21 +41,6 @@ pub(crate) struct SamplingOptions {
     // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
     #[arg(long, value_parser = kernels())]
     recount_kernel: Option<Kernel>,
-}
-
-impl SamplingOptions {
-    pub(crate) fn draw(self) -> anyhow::Result<SampleDraw> {
-        let kernel = self.recount_kernel.map(|kernel| runnable(Some(kernel))).transpose()?;
-        let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
-        Ok(SampleDraw { size: self.sample, seed, kernel, threads: self.threads.number() })
-    }
-}
-
-pub(crate) struct SampleDraw {
-    size: Option<u32>,
-    seed: u64,
-    kernel: Option<Kernel>,
-    threads: NonZeroUsize,
 }
 
 #[derive(Default)]
@@ -68,10 +52,15 @@ struct RecountTally {
     parts: u64,
 }
 
-impl SampleDraw {
-    /// To which every job is to be offered.
-    pub(crate) fn sample(&self) -> Sample {
-        Sample::new(self.size.unwrap_or(0) as usize, self.seed)
+fn random() -> u64 {
+    u64::from_ne_bytes(random_bytes())
+}
+
+impl SamplingOptions {
+    /// To which every job is to be offered. An error if this machine can't recount as it was asked to.
+    pub(crate) fn sample(&self) -> anyhow::Result<Sample> {
+        self.recount_kernel.map(|kernel| runnable(Some(kernel))).transpose()?;
+        Ok(Sample::new(self.sample.unwrap_or(0) as usize, self.seed))
     }
 
     /// Recounts the sample, if one was asked for, and prints what came out. Returns how many jobs are equal, and whether all
@@ -80,10 +69,10 @@ impl SampleDraw {
         &self,
         report: &mut Report,
         sample: Sample,
-        interrupt: &Interrupt,
+        control: &Control,
         json: Json,
     ) -> anyhow::Result<(u64, bool)> {
-        if self.size.is_none() {
+        if self.sample.is_none() {
             return Ok((0, true));
         }
         let claims = sample.into_claims();
@@ -92,7 +81,8 @@ impl SampleDraw {
         let mut told = Instant::now();
         let mut tally = RecountTally::default();
         let mut printed = Ok(());
-        recount(&claims, self.kernel, self.threads, ENGINES, interrupt.control(), |recount| {
+        let (kernel, threads) = (self.recount_kernel, self.threads.number());
+        recount(&claims, kernel, threads, ENGINES, control, |recount| {
             let wrong = u64::from(!recount.agrees());
             (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
             tally.kernels.insert(recount.kernel);
@@ -168,25 +158,16 @@ impl RecountTally {
     }
 }
 
-/// Ctrl-C or SIGTERM, for work on threads.
-pub(crate) struct Interrupt(Arc<Control>);
-
-impl Interrupt {
-    pub(crate) fn listen() -> anyhow::Result<Self> {
-        let control = Arc::new(Control::default());
-        let (told, counting) = (signals(None)?, Arc::clone(&control));
-        thread::spawn(move || {
-            block_on(async {
-                stopped(told).await;
-                counting.stop();
-                Ok(())
-            })
-        });
-        Ok(Self(control))
-    }
-
-    /// Is stopped by the first signal; the second ends the process.
-    pub(crate) fn control(&self) -> &Arc<Control> {
-        &self.0
-    }
+/// Stops work on threads at Ctrl-C or SIGTERM; the second signal ends the process.
+pub(crate) fn interruptible() -> anyhow::Result<Arc<Control>> {
+    let control = Arc::new(Control::default());
+    let (told, counting) = (signals(None)?, Arc::clone(&control));
+    thread::spawn(move || {
+        block_on(async {
+            stopped(told).await;
+            counting.stop();
+            Ok(())
+        })
+    });
+    Ok(control)
 }

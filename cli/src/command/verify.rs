@@ -22,7 +22,7 @@ use crate::ledger_source::LedgerSource;
 use crate::names::RunPrefix;
 use crate::output::{Json, thousands};
 use crate::runtime::block_on;
-use crate::sampling::{Interrupt, SamplingOptions};
+use crate::sampling::{SamplingOptions, interruptible};
 
 /// Checks a ledger file written by 'nqueens export --format ledger', or with --db a run in a database.
 ///
@@ -50,16 +50,13 @@ pub(crate) struct VerifyCommand {
 
 impl VerifyCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let interrupt = Interrupt::listen()?;
-        let draw = self.sampling.draw()?;
+        let control = interruptible()?;
+        let sample = self.sampling.sample()?;
         let checked = match self.database() {
             Some(source) => {
-                let control = interrupt.control();
-                block_on(
-                    source.read(async |reader, run| self.run(reader, &run, draw.sample(), control).await),
-                )?
+                block_on(source.read(async |reader, run| self.run(reader, &run, sample, &control).await))?
             }
-            None => self.file(draw.sample(), interrupt.control())?,
+            None => self.file(sample, &control)?,
         };
         let Ok((mut report, sample)) = checked else {
             eprintln!("nqueens: interrupted before all results were read; nothing was verified");
@@ -69,7 +66,7 @@ impl VerifyCommand {
             print_finding(self.json, check.name(), verdict)?;
         }
         let (recounted, is_whole) = if report.jobs > 0 {
-            draw.recount(&mut report, sample, &interrupt, self.json)?
+            self.sampling.recount(&mut report, sample, &control, self.json)?
         } else {
             (0, true)
         };
