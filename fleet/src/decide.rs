@@ -4,34 +4,20 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::UnixSeconds;
 use crate::backend::is_limit;
 use crate::process::CommandError;
-use crate::state::{Allocation, AllocationId, AllocationState, Cap, Demand, FleetState, QueueEntry, Retry};
+use crate::state::{Allocation, AllocationId, AllocationState, Demand, FleetState, Queue, Retry};
 
-/// A submit without an answer has reached the batch system within so many seconds, or never does. A backend gives up
-/// waiting for an answer before that.
+/// A submit without an answer has reached the batch system within so many seconds, or never does; an allocation that is not listed
+/// for so long is gone. A backend gives up waiting for an answer before that.
 pub const SETTLE_S: u64 = 60;
-
-/// An allocation that is not listed for so many seconds is gone.
-const VANISH_S: u64 = 60;
-
-/// Queued allocations are withdrawn after so many seconds without work.
-const IDLE_S: u64 = 15;
 
 /// An allocation that did not do as told is told again after so many seconds.
 const REPEAT_S: u64 = 30;
-
-/// Refused submits in a row that pause a fleet.
-const REFUSED_MAX: u32 = 10;
-
-/// Failed allocations in a row that pause a fleet.
-const FAILED_MAX: u32 = 3;
 
 /// Allocations in one submit: Slurm's default is an array of 1,000 at most.
 const ARRAY_MAX: u64 = 1_000;
@@ -62,7 +48,7 @@ pub struct FleetLimits {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000), default_value_t = 2)]
     pub backlog: u64,
 
-    /// Threads of a worker, until one reports its own [default: as many as the batch system gives it]
+    /// Threads of a worker [default: as many as the batch system gives it]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=4_096))]
     pub threads: Option<u64>,
 
@@ -76,9 +62,7 @@ pub struct FleetLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetAction {
     Submit(u32),
-    /// Send these SIGTERM: their workers drain and end.
-    Terminate(Vec<AllocationId>),
-    /// Remove these from the batch system, whatever they are at.
+    /// Remove these from the batch system. The workers of those that run drain.
     End(Vec<AllocationId>),
 }
 
@@ -88,13 +72,15 @@ pub struct Decision {
     pub actions: Vec<FleetAction>,
     /// What happened and what is done about it, a line each, for the log.
     pub notes: Vec<String>,
-    /// A running allocation whose worker may have reported its threads by now.
-    pub threads_of: Option<AllocationId>,
 }
 
 /// Whether it is time to look at the batch system.
 pub fn is_due(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand: Option<Demand>) -> bool {
-    now >= state.look_at || demand.is_some_and(|demand| wanted(now, state, limits, demand) > 0)
+    let is_new = |demand: Demand| {
+        wanted(now, state, limits, demand) > 0
+            || demand.open == 0 && state.demand.is_none_or(|before| before.open > 0)
+    };
+    now >= state.look_at || demand.is_some_and(is_new)
 }
 
 /// Looks at the batch system's `queue`, which was asked for at `asked_at`, and at the coordinator's `demand`; `None` where
@@ -104,7 +90,7 @@ pub fn decide(
     asked_at: UnixSeconds,
     state: &mut FleetState,
     limits: &FleetLimits,
-    queue: Option<&[QueueEntry]>,
+    queue: Option<&Queue>,
     demand: Option<Demand>,
 ) -> Decision {
     let slow = now.saturating_sub(asked_at).saturating_mul(SLOWDOWN).min(PAUSE_MAX_S);
@@ -112,26 +98,22 @@ pub fn decide(
     let mut look = Look { now, state, limits, demand, decision: Decision::default() };
     let has_news = look.note_demand();
     let Some(queue) = queue else { return look.decision };
-    if look.observe(queue) && !has_news {
-        look.note_fruitless();
-    }
+    look.observe(queue, has_news);
     look.state.open_submit.take_if(|until| *until <= asked_at);
-    if let Some(deadline) = look.state.stop_by {
-        look.stop(deadline);
+    if look.state.is_stopping {
+        look.stop();
     } else {
         look.withdraw();
         look.grow();
     }
-    let Look { state, mut decision, .. } = look;
+    let Look { state, decision, .. } = look;
     state.forget();
     let is_young =
         |a: &Allocation| a.state == AllocationState::Queued && now.saturating_sub(a.since) < START_S;
     let has_changed = !decision.notes.is_empty() || state.allocations.values().any(is_young);
-    if has_changed || state.stop_by.is_some() || state.open_submit.is_some() {
+    if has_changed || state.open_submit.is_some() {
         state.look_at = now + slow.max(limits.interval);
     }
-    let mut running = state.allocations.iter().filter(|(_, a)| a.state == AllocationState::Running);
-    decision.threads_of = running.next_back().filter(|_| state.threads == 0).map(|(id, _)| id.clone());
     decision
 }
 
@@ -154,16 +136,15 @@ pub fn submitted(
             }
             let alive = state.count(AllocationState::is_alive);
             // Whatever it was, it is no longer the limit.
-            state.cap.take_if(|cap| alive > cap.most);
+            state.cap.take_if(|(most, _)| alive > *most);
             return (note, None);
         }
         Err(CommandError::Failed(why)) if is_limit(&why) => {
             let most = state.count(AllocationState::is_alive) + u64::from(count) - 1;
-            let note = format!("a submit limit, of {most} allocations at most: {why}");
-            state.cap = Some(Cap { most, probe_at: now + PROBE_S, why });
+            state.cap = Some((most, now + PROBE_S));
             let fewer = (count > 1).then_some(count / 2);
             state.open_submit = fewer.map(|_| now + SETTLE_S);
-            return (note, fewer);
+            return (format!("a submit limit, of {most} allocations at most: {why}"), fewer);
         }
         Err(CommandError::Failed(why)) => format!("the submit was refused: {why}"),
         Err(CommandError::Unclear(why)) => {
@@ -171,12 +152,7 @@ pub fn submitted(
             format!("the submit had no answer: {why}")
         }
     };
-    state.refused.again(now);
-    if state.refused.times >= REFUSED_MAX {
-        state.pause.get_or_insert_with(|| format!("{REFUSED_MAX} submits in a row failed; the last: {why}"));
-        return (format!("{why}; paused after {REFUSED_MAX} in a row"), None);
-    }
-    (format!("{why}; the next is in {} s at the earliest", state.refused.not_before - now), None)
+    (state.refused.again(now, why), None)
 }
 
 /// What a look has before it, and what it has decided so far.
@@ -200,40 +176,34 @@ impl Look<'_> {
         if before.is_some_and(|before| before.done != demand.done) {
             self.state.progress_at = self.now;
         }
-        if demand.open > 0 {
-            self.state.idle_since = None;
-        } else if self.state.idle_since.is_none() {
-            self.state.idle_since = Some(self.now);
+        if demand.open == 0 && before.is_none_or(|before| before.open > 0) {
             self.note("nothing to count");
         }
         let is_new = |before: Demand| demand.done != before.done || demand.open > before.open;
         let has_news = demand.open == 0 || before.is_none_or(is_new);
-        if has_news {
-            self.state.fruitless = Retry::default();
+        if has_news && !self.state.has_failed {
+            self.state.in_vain = Retry::default();
         }
         has_news
     }
 
-    /// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody, or could
-    /// not be started.
-    fn observe(&mut self, queue: &[QueueEntry]) -> bool {
+    /// Takes over what the batch system lists.
+    fn observe(&mut self, queue: &Queue, has_news: bool) {
         use AllocationState::{
-            Cancelled, Completed, Failed, Held, Leaving, Queued, Refused, TimeLimit, Unknown,
+            Cancelled, Completed, Failed, Held, Leaving, Lost, Queued, Refused, TimeLimit, Unknown,
         };
-        let (now, mut has_changed, mut fruitless) = (self.now, false, false);
-        let mut last_failed = String::new();
-        let listed: BTreeMap<_, _> = queue.iter().map(|entry| (&entry.id, entry)).collect();
-        for entry in queue {
-            if !entry.state.has_ended() && !self.state.allocations.contains_key(&entry.id) {
+        let now = self.now;
+        let (mut has_changed, mut is_well, mut vain, mut failed) = (false, false, None, None);
+        for (id, seen) in queue {
+            if !seen.state.has_ended() && !self.state.allocations.contains_key(id) {
                 // Of an earlier life of this fleet, or of a submit without an answer.
-                let allocation = Allocation { state: entry.state, since: now, ..Allocation::default() };
-                self.state.allocations.insert(entry.id.clone(), allocation);
-                self.decision.notes.push(format!("found {}, {}", entry.id, entry.state.name()));
+                self.state.allocations.insert(id.clone(), Allocation { since: now, ..seen.clone() });
+                self.note(format!("found {id}, {}", seen.state.name()));
             }
         }
         for (id, allocation) in &mut self.state.allocations {
             let told = allocation.told_at.is_some();
-            let (seen, why) = if let Some(entry) = listed.get(id) {
+            let (seen, why) = if let Some(entry) = queue.get(id) {
                 allocation.absent_since = None;
                 if !entry.node.is_empty() {
                     allocation.node.clone_from(&entry.node);
@@ -243,27 +213,24 @@ impl Look<'_> {
                 continue;
             } else {
                 let since = *allocation.absent_since.get_or_insert(now);
-                match (told, now.saturating_sub(since) >= VANISH_S) {
+                match (told, now.saturating_sub(since) >= SETTLE_S) {
                     (true, _) => (Cancelled, ""),
-                    (false, true) => (AllocationState::Vanished, ""),
+                    (false, true) => (Lost, ""),
                     (false, false) => continue,
                 }
             };
             if seen == allocation.state {
                 continue;
             }
-            let in_vain = self.demand.is_some() && !told && self.state.progress_at <= allocation.since;
+            let has_gained = self.demand.is_none() || told || self.state.progress_at > allocation.since;
             match seen {
-                Failed if self.demand.is_some() && !told => {
-                    self.state.failed += 1;
-                    last_failed = format!("{id} {why}");
+                Failed if self.demand.is_some() && !told => failed = Some(format!("{id} failed: {why}")),
+                Held => vain = Some(format!("the batch system could not start {id}")),
+                Completed | TimeLimit | Refused | Lost if !has_gained => {
+                    let fit = "no job was done meanwhile: do jobs fit into the time limit?";
+                    vain = Some(format!("{id} is {}, and {fit}", seen.name()));
                 }
-                Completed | TimeLimit => {
-                    self.state.failed = 0;
-                    fruitless |= in_vain;
-                }
-                Refused | AllocationState::Vanished => fruitless |= in_vain,
-                Held => fruitless = true,
+                Completed | TimeLimit => is_well = true,
                 Queued if allocation.state != Unknown => {
                     (allocation.restarts, allocation.told_at) = (allocation.restarts + 1, None);
                 }
@@ -275,51 +242,26 @@ impl Look<'_> {
             allocation.state = seen;
             why.clone_into(&mut allocation.why);
             has_changed = true;
-            if !why.is_empty() {
-                self.decision.notes.push(format!("{id} is {}: {why}", seen.name()));
-            }
         }
         if has_changed {
             self.note(self.state.summary());
         }
-        if self.state.failed >= FAILED_MAX && self.state.pause.is_none() {
-            let last = last_failed.trim_end();
-            let reason = format!("{FAILED_MAX} allocations in a row failed; the last: {last}");
-            self.note(format!("paused: {reason}"));
-            self.state.pause = Some(reason);
+        if is_well {
+            (self.state.in_vain, self.state.has_failed) = (Retry::default(), false);
         }
-        fruitless
+        self.state.has_failed |= failed.is_some();
+        if let Some(why) = failed.or(vain.filter(|_| !has_news)) {
+            let note = self.state.in_vain.again(now, why);
+            self.note(note);
+        }
     }
 
-    /// Allocations come and go, and nothing is counted: no job may fit into their time.
-    fn note_fruitless(&mut self) {
-        self.state.fruitless.again(self.now);
-        let wait = self.state.fruitless.not_before - self.now;
-        self.note(format!(
-            "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
-             The next submit is in {wait} s at the earliest, or when a job is done"
-        ));
-    }
-
-    /// Ends everything: what waits or is suspended at once, what runs by SIGTERM, and what is left at the deadline.
-    fn stop(&mut self, deadline: UnixSeconds) {
-        let now = self.now;
-        let drains = |a: &Allocation| a.state == AllocationState::Running && now < deadline;
-        let ends = |a: &Allocation| !drains(a) && a.state != AllocationState::Leaving && !a.state.has_ended();
-        if now >= deadline {
-            // Everyone is told anew, and in other words.
-            for allocation in self.state.allocations.values_mut() {
-                allocation.told_at.take_if(|told| *told < deadline);
-            }
-        }
-        let running = tell(now, self.state.allocations.iter_mut().filter(|(_, a)| drains(a)));
-        let waiting = tell(now, self.state.allocations.iter_mut().filter(|(_, a)| ends(a)));
-        self.note(format!("stopping: {}; {} are told to drain", self.state.summary(), running.len()));
-        if !running.is_empty() {
-            self.decision.actions.push(FleetAction::Terminate(running));
-        }
-        self.end(waiting, "the fleet stops");
-        // What is leaving may be queued again.
+    /// Ends everything. What is leaving may be queued again.
+    fn stop(&mut self) {
+        let ends = |state: AllocationState| state != AllocationState::Leaving && !state.has_ended();
+        let left = tell(self.now, self.state.allocations.iter_mut().filter(|(_, a)| ends(a.state)));
+        self.note(format!("stopping: {}", self.state.summary()));
+        self.end(left, "the fleet stops");
         self.state.has_stopped = self.state.not_ended().is_empty() && self.state.open_submit.is_none();
     }
 
@@ -337,8 +279,7 @@ impl Look<'_> {
         let held = tell(self.now, held);
         self.end(held, "the batch system could not start them");
         let alive = self.state.count(AllocationState::is_alive);
-        let is_idle = self.demand.is_some()
-            && self.state.idle_since.is_some_and(|since| self.now.saturating_sub(since) >= IDLE_S);
+        let is_idle = self.demand.is_some_and(|demand| demand.open == 0);
         let surplus = if is_idle { alive } else { alive.saturating_sub(self.limits.workers_max) };
         let queued = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Queued);
         let mut queued: Vec<_> = queued.collect();
@@ -387,35 +328,30 @@ fn queued(state: &FleetState) -> u64 {
 
 /// Allocations to submit now, as the demand and the limits allow.
 pub fn wanted(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand: Demand) -> u64 {
-    let must_wait = now < state.refused.not_before.max(state.fruitless.not_before);
-    if state.pause.is_some() || state.stop_by.is_some() || state.open_submit.is_some() || must_wait {
+    let must_wait = now < state.refused.not_before.max(state.in_vain.not_before);
+    if state.is_stopping || state.open_submit.is_some() || must_wait {
         return 0;
     }
     let alive = state.count(AllocationState::is_alive);
-    let cap = state
-        .cap
-        .as_ref()
-        .map_or(u64::MAX, |cap| if now < cap.probe_at { cap.most } else { cap.most.max(alive) + 1 });
+    let cap = state.cap.map_or(
+        u64::MAX,
+        |(most, probe_at)| {
+            if now < probe_at { most } else { most.max(alive) + 1 }
+        },
+    );
     let is_fresh =
         |a: &&Allocation| a.state == AllocationState::Running && now.saturating_sub(a.since) < START_S;
     let fresh = state.allocations.values().filter(is_fresh).count() as u64;
-    let room = if state.threads == 0 && limits.threads.is_none() {
-        // The first ones show how many a worker has.
+    // As many as the operator says, or as connected workers have.
+    let threads = limits.threads.or(demand.threads.checked_div(demand.workers)).unwrap_or(0);
+    let room = if threads == 0 {
+        // The first ones will show.
         limits.backlog.saturating_sub(alive)
     } else {
         limits.backlog.max(2 * fresh).saturating_sub(queued(state))
     };
-    target(state, limits, demand)
-        .min(limits.workers_max)
-        .min(cap)
-        .saturating_sub(alive)
-        .min(room)
-        .min(ARRAY_MAX)
-}
-
-/// The number of allocations that the open runs can use beside workers that are not of this fleet.
-pub fn target(state: &FleetState, limits: &FleetLimits, demand: Demand) -> u64 {
-    let threads = if state.threads > 0 { state.threads } else { limits.threads.unwrap_or(1) };
     let own = state.count(|state| state == AllocationState::Running) * threads;
-    demand.open.saturating_sub(demand.threads.saturating_sub(own)).div_ceil(threads)
+    // Beside workers that are not of this fleet.
+    let useful = demand.open.saturating_sub(demand.threads.saturating_sub(own)).div_ceil(threads.max(1));
+    useful.min(limits.workers_max).min(cap).saturating_sub(alive).min(room).min(ARRAY_MAX)
 }

@@ -11,7 +11,7 @@
 //! DIR/spool/         a spool for each allocation
 //! ```
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::CommandBackend;
 use crate::decide::FleetLimits;
 use crate::look::StateStore;
-use crate::state::{AllocationId, FleetState};
+use crate::state::FleetState;
 
 /// Attempts to lead a fleet, and the time between two.
 const LEAD_TRIES: u32 = 5;
@@ -33,13 +33,11 @@ const LEAD_PAUSE: Duration = Duration::from_millis(50);
 /// What belongs to no allocation that is known may be of one whose submit had no answer, until it is as old as this.
 const STRANGE_FOR: Duration = Duration::from_mins(10);
 
-/// How a fleet was started: what it takes to go on, and to stop.
+/// How a fleet was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetSettings {
     pub limits: FleetLimits,
     pub backend: CommandBackend,
-    /// Time for running jobs to finish when a worker is told to go, in seconds.
-    pub drain_seconds: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -77,18 +75,10 @@ impl FleetFolder {
             if lock.try_lock().is_ok() {
                 return Ok(Some(lock));
             }
-            // It may be a look at the lock: see below.
+            // It may be a look by 'fleet status'.
             thread::sleep(LEAD_PAUSE);
         }
         Ok(None)
-    }
-
-    pub fn is_led(&self) -> io::Result<bool> {
-        match self.lock_file("fleet.lock")?.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(at(&self.0)(error)),
-        }
     }
 
     pub fn settings(&self) -> io::Result<FleetSettings> {
@@ -119,9 +109,7 @@ impl FleetFolder {
     /// Begins a life of the fleet with these settings, as the last one left it.
     pub fn begin(&self, settings: &FleetSettings) -> io::Result<()> {
         self.replace("settings.json", settings)?;
-        self.change(|state| {
-            (state.stop_by, state.has_stopped, state.look_at, state.threads) = (None, false, 0, 0);
-        })
+        self.change(FleetState::begin)
     }
 
     /// Removes what allocations that have ended leave behind: spools without results, and all of those that the state has
@@ -131,8 +119,7 @@ impl FleetFolder {
             for entry in fs::read_dir(self.0.join(part)).map_err(at(&self.0))? {
                 let path = entry?.path();
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let id = AllocationId::new(name.strip_suffix(suffix).unwrap_or(&name));
-                let known = id.and_then(|id| state.allocations.get(&id));
+                let known = state.allocations.get(name.strip_suffix(suffix).unwrap_or(&name));
                 let is_forgotten = known.is_none() && age(&path) >= STRANGE_FOR;
                 let has_ended = known.is_some_and(|allocation| allocation.state.has_ended());
                 let is_spool = part == "spool";
@@ -210,7 +197,7 @@ mod tests {
         for (name, is_ended, results) in
             [("1", true, ""), ("2", true, "r"), ("3", false, ""), ("4", true, ""), ("new5", false, "")]
         {
-            let id = AllocationId::new(name).expect("a name");
+            let id = name.to_owned();
             let spool = place.path().join("spool").join(name);
             fs::create_dir(&spool).expect("a folder");
             fs::write(spool.join("results"), results).expect("a file");

@@ -31,14 +31,11 @@ pub fn look<Store: StateStore>(
     let known = store.change(|state| state.not_ended())?;
     let queue = backend.list(&known);
     let decision =
-        store.change(|state| decide(clock(), asked_at, state, limits, queue.as_deref().ok(), demand))?;
+        store.change(|state| decide(clock(), asked_at, state, limits, queue.as_ref().ok(), demand))?;
     if let Err(error) = queue {
         log(format!("no list of allocations: {error}"));
     }
     decision.notes.into_iter().for_each(&mut log);
-    if let Some(threads) = decision.threads_of.and_then(|id| backend.threads(&id)) {
-        store.change(|state| state.threads = threads)?;
-    }
     for action in decision.actions {
         let outcome = match &action {
             FleetAction::Submit(count) => {
@@ -51,7 +48,6 @@ pub fn look<Store: StateStore>(
                 }
                 Ok(())
             }
-            FleetAction::Terminate(ids) => backend.terminate(ids),
             FleetAction::End(ids) => backend.end(ids),
         };
         if let Err(error) = outcome {

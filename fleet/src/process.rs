@@ -50,24 +50,24 @@ pub fn run(command: &mut Command, timeout: Duration) -> Result<String, CommandEr
     })?;
     let is_long = |file: &File| file.metadata().is_ok_and(|file| file.len() > OUTPUT_MAX);
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
+        let status = child.try_wait().map_err(failed)?;
+        let problem = if is_long(&stdout) || is_long(&stderr) {
+            "too long an answer".to_owned()
+        } else if let Some(status) = status {
             break status;
+        } else if Instant::now() >= until {
+            format!("no answer within {} s", timeout.as_secs())
+        } else {
+            thread::sleep(POLL);
+            continue;
+        };
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // Fails where it has ended by now.
+            let _ = kill_process_group(group, Signal::KILL);
         }
-        let flood = is_long(&stdout) || is_long(&stderr);
-        if flood || Instant::now() >= until {
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                // Fails where it has ended by now.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            drop(child.wait());
-            let late = format!("no answer within {} s", timeout.as_secs());
-            return Err(CommandError::Unclear(if flood { "too long an answer".to_owned() } else { late }));
-        }
-        thread::sleep(POLL);
+        drop(child.wait());
+        return Err(CommandError::Unclear(problem));
     };
-    if is_long(&stdout) {
-        return Err(CommandError::Unclear("too long an answer".to_owned()));
-    }
     if status.success() {
         return text(&mut stdout).map_err(|error| CommandError::Unclear(error.to_string()));
     }

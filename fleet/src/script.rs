@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::{AllocationId, AllocationState, QueueEntry};
+use crate::state::{Allocation, AllocationState};
 
 /// Exit code of a worker that the coordinator refused: another version, a wrong token, untrusted.
 const REFUSED: i32 = 5;
 
-/// Bytes at the beginning of a log in which a worker says that it has registered, and at the end, of which the last line
-/// tells why it failed.
-const LOG_PART: u64 = 8 << 10;
+/// Bytes at the end of a log, of which the last line tells why a worker failed.
+const LOG_END: u64 = 8 << 10;
 
 /// What the workers of a fleet are started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,37 +39,13 @@ impl WorkerScript {
     /// The script, for `sh`. The allocation's id is its first argument, or else what the batch system says of itself. A
     /// requeued allocation has the same, and with it the same spool.
     pub fn script(&self) -> String {
-        let program = quote(&self.program.to_string_lossy());
-        let folder = quote(&self.folder.to_string_lossy());
-        let arguments: Vec<_> = self.arguments.iter().map(|argument| quote(argument)).collect();
-        let arguments = arguments.join(" ");
+        let (program, folder) = (self.program.to_string_lossy(), self.folder.to_string_lossy());
+        let arguments: String = self.arguments.iter().map(|argument| quote(argument) + " ").collect();
         format!(
-            "#!/bin/sh
-# A worker of an nqueens fleet.
-slurm=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID}}
-id=${{1:-${{slurm:-${{PBS_JOBID:-${{LSB_JOBID:-$JOB_ID}}}}}}}}
-[ -n \"$id\" ] || {{ echo 'no id of this job' >&2; exit 2; }}
-cd {folder} || exit 2
-exec >> logs/\"$id\".log 2>&1
-rm -f ended/\"$id\"
-# The signals that announce an end reach all processes of a job, or this shell alone. The worker drains, this waits.
-worker=
-told=
-trap 'told=1; kill -TERM $worker 2> /dev/null' TERM USR1 USR2
-(trap '' USR1 USR2; exec {program} worker {arguments} --spool spool/\"$id\") &
-worker=$!
-[ -z \"$told\" ] || kill -TERM $worker
-while :; do
-    wait $worker
-    code=$?
-    # More than 128 may be a signal that has come here.
-    [ $code -gt 128 ] && kill -0 $worker 2> /dev/null || break
-done
-echo \"$code $(uname -n)\" > ended/\"~$id\" && mv ended/\"~$id\" ended/\"$id\"
-# 0: told to go. 3: no more work. 4: time is up. None is a failure.
-case $code in 0 | 3 | 4) exit 0 ;; esac
-exit $code
-"
+            "#!/bin/sh\nworker() {{ exec {} worker {arguments}\"$@\"; }}\ncd {} || exit 2\n{}",
+            quote(&program),
+            quote(&folder),
+            include_str!("worker.sh")
         )
     }
 
@@ -82,8 +57,8 @@ exit $code
     }
 
     /// How the worker of an allocation ended, as its script has recorded it; `None` without a record.
-    pub(crate) fn ended(&self, id: &AllocationId) -> Option<QueueEntry> {
-        let record = fs::read_to_string(self.folder.join("ended").join(id.as_str())).ok()?;
+    pub(crate) fn ended(&self, id: &str) -> Option<Allocation> {
+        let record = fs::read_to_string(self.folder.join("ended").join(id)).ok()?;
         let (code, node) = record.trim().split_once(' ')?;
         let code: i32 = code.parse().ok()?;
         let ending = match code {
@@ -91,7 +66,7 @@ exit $code
             REFUSED => AllocationState::Refused,
             _ => AllocationState::Failed,
         };
-        let mut entry = QueueEntry::new(id.clone(), ending, node);
+        let mut entry = Allocation { state: ending, node: node.to_owned(), ..Allocation::default() };
         if ending != AllocationState::Completed {
             let hint = if code == 137 { " (killed: out of memory?)" } else { "" };
             entry.why = format!("exit code {code}{hint} on {node}: {}", self.last_line(id));
@@ -99,33 +74,23 @@ exit $code
         Some(entry)
     }
 
-    /// Counting threads that the worker has reported, as its log says.
-    pub(crate) fn threads(&self, id: &AllocationId) -> Option<u64> {
-        let text = self.log_part(id, SeekFrom::Start(0)).ok()?;
-        let line = text.lines().rfind(|line| line.contains("registered"))?;
-        let (_, rest) = line.split_once("threads=").or_else(|| line.split_once("\"threads\":"))?;
-        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-    }
-
     /// The last words in an allocation's log.
-    pub(crate) fn last_line(&self, id: &AllocationId) -> String {
-        let length = fs::metadata(log(&self.folder, id)).map_or(0, |log| log.len());
-        let part = self.log_part(id, SeekFrom::Start(length.saturating_sub(LOG_PART)));
-        let text = part.unwrap_or_else(|error| format!("no log: {error}"));
+    pub(crate) fn last_line(&self, id: &str) -> String {
+        let text = log_end(&log(&self.folder, id)).unwrap_or_else(|error| format!("no log: {error}"));
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("an empty log");
         line.trim().chars().filter(|c| !c.is_control()).take(300).collect()
     }
-
-    fn log_part(&self, id: &AllocationId, from: SeekFrom) -> io::Result<String> {
-        let mut file = File::open(log(&self.folder, id))?;
-        file.seek(from)?;
-        let mut bytes = Vec::new();
-        file.take(LOG_PART).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
 }
 
-pub fn log(folder: &Path, id: &AllocationId) -> PathBuf {
+fn log_end(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(LOG_END)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_END).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+pub fn log(folder: &Path, id: &str) -> PathBuf {
     folder.join("logs").join(format!("{id}.log"))
 }
 
@@ -164,18 +129,18 @@ mod tests {
     }
 
     /// The exit code of the script, and the record of it.
-    fn outcome(script: &WorkerScript) -> (Option<i32>, QueueEntry) {
+    fn outcome(script: &WorkerScript) -> (Option<i32>, Allocation) {
         let mut command = Command::new("sh");
         command.arg(script.path()).env("SLURM_ARRAY_JOB_ID", "12").env("SLURM_ARRAY_TASK_ID", "3");
         let code = command.status().expect("a shell").code();
-        (code, script.ended(&AllocationId::new("12_3").expect("a name")).expect("a record"))
+        (code, script.ended("12_3").expect("a record"))
     }
 
     #[test]
     fn a_script_passes_its_arguments_on_and_records_its_end() {
         let (_place, script) = place("for a in \"$@\"; do echo \"<$a>\"; done");
         let (code, entry) = outcome(&script);
-        let said = fs::read_to_string(log(&script.folder, &entry.id)).expect("a log");
+        let said = fs::read_to_string(log(&script.folder, "12_3")).expect("a log");
         assert_eq!(said, "<worker>\n<a b>\n<it's>\n<>\n<--spool>\n<spool/12_3>\n");
         assert_eq!((code, entry.state, &*entry.why), (Some(0), AllocationState::Completed, ""));
         let endings = [
@@ -203,17 +168,8 @@ mod tests {
         let drains = "trap 'echo drained; exit 3' TERM; kill -SIG $PPID; while :; do sleep 0.01; done";
         for signal in ["TERM", "USR2"] {
             let (_place, script) = place(&drains.replace("SIG", signal));
-            let (code, entry) = outcome(&script);
-            assert_eq!((code, script.last_line(&entry.id)), (Some(0), "drained".to_owned()), "{signal}");
+            let (code, _) = outcome(&script);
+            assert_eq!((code, script.last_line("12_3")), (Some(0), "drained".to_owned()), "{signal}");
         }
-    }
-
-    #[test]
-    fn a_worker_reports_its_threads_in_its_log() {
-        let line = "2026-11-24T03:00:00Z  INFO nqueens_worker_protocol::conversation: registered worker=7 name=\"n1\" threads=16";
-        let (_place, script) = place(&format!("echo begins; echo '{line}'; echo more"));
-        let (_, entry) = outcome(&script);
-        assert_eq!(script.threads(&entry.id), Some(16));
-        assert_eq!(script.threads(&AllocationId::new("1").expect("a name")), None);
     }
 }

@@ -1,7 +1,6 @@
 //! What a fleet knows, from one look to the next and across restarts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -12,28 +11,10 @@ use crate::UnixSeconds;
 const ENDED_KEPT: usize = 100;
 
 /// The batch system's name of an allocation, such as `1234_5`. It is part of file names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AllocationId(String);
+pub type AllocationId = String;
 
-impl AllocationId {
-    /// Reads a name: a digit, letters, digits, and `_`, `-`, `.`, `[`, `]`, at most 100 bytes.
-    pub fn new(text: &str) -> Option<Self> {
-        let is_good = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
-        let has_digit = text.contains(|c: char| c.is_ascii_digit());
-        let is_name = has_digit && text.len() <= 100 && text.chars().all(is_good) && !text.starts_with('.');
-        is_name.then(|| Self(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for AllocationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+/// Allocations as the batch system shows them: their states, where they run, and why they failed.
+pub type Queue = BTreeMap<AllocationId, Allocation>;
 
 /// What an allocation does, or how it ended: from `Completed` on.
 #[derive(
@@ -62,9 +43,8 @@ pub enum AllocationState {
     Failed,
     /// The coordinator refused its worker: perhaps one of the two is of another version for a while.
     Refused,
-    NodeLost,
-    /// The batch system does not list it any more, and nobody saw its end.
-    Vanished,
+    /// Its node failed, or the batch system does not list it any more.
+    Lost,
 }
 
 impl AllocationState {
@@ -82,61 +62,39 @@ impl AllocationState {
     }
 }
 
-/// An allocation as the batch system shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueEntry {
-    pub id: AllocationId,
-    pub state: AllocationState,
-    /// Where it runs or ran; empty if that is not known.
-    pub node: String,
-    /// Why it failed.
-    pub why: String,
-}
-
-impl QueueEntry {
-    /// An allocation that has not failed.
-    pub fn new(id: AllocationId, state: AllocationState, node: &str) -> Self {
-        Self { id, state, node: node.chars().take(100).collect(), why: String::new() }
-    }
-}
-
 /// One job of the batch system, with one worker in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     pub state: AllocationState,
     pub since: UnixSeconds,
+    /// Where it runs or ran; empty if that is not known.
     pub node: String,
     pub restarts: u32,
     /// Since when the batch system has not listed it.
     pub absent_since: Option<UnixSeconds>,
     /// When it was told to stop or end.
     pub told_at: Option<UnixSeconds>,
-    pub why: String,
-}
-
-/// A submit limit of the batch system, as its refusals teach it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cap {
-    pub most: u64,
-    /// One more is tried then.
-    pub probe_at: UnixSeconds,
+    /// Why it failed.
     pub why: String,
 }
 
 /// Repeated bad luck, and the time to wait because of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     pub times: u32,
     pub not_before: UnixSeconds,
+    /// What happened last.
+    pub why: String,
 }
 
 impl Retry {
     /// Waiting times in seconds after one failure, two, and so on.
     const PAUSES: [u64; 5] = [0, 60, 900, 1_800, 3_600];
 
-    pub(crate) fn again(&mut self, now: UnixSeconds) {
-        self.not_before = now + Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
-        self.times += 1;
+    pub(crate) fn again(&mut self, now: UnixSeconds, why: String) -> String {
+        let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
+        (self.times, self.not_before, self.why) = (self.times + 1, now + pause, why);
+        format!("{}; the next submit is in {pause} s at the earliest", self.why)
     }
 }
 
@@ -147,55 +105,47 @@ pub struct Demand {
     pub open: u64,
     /// Jobs and second counts that are done, in all runs.
     pub done: u64,
-    /// Counting threads of all connected workers.
+    /// Connected workers, and their counting threads.
+    pub workers: u64,
     pub threads: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetState {
     /// Its allocations, and the last that have ended.
-    pub allocations: BTreeMap<AllocationId, Allocation>,
+    pub allocations: Queue,
     /// Set before a submit, removed after its answer: if the batch system's list shows nothing of it from then on, it has not
     /// arrived.
     pub open_submit: Option<UnixSeconds>,
     /// Refused submits in a row, limits aside.
     pub refused: Retry,
-    /// The batch system's submit limit, if it has met one.
-    pub cap: Option<Cap>,
-    /// Allocations in a row that ended without a job done by anybody since they began.
-    pub fruitless: Retry,
-    /// Failed allocations in a row.
-    pub failed: u32,
-    /// Why it submits nothing until somebody resumes it.
-    pub pause: Option<String>,
-    /// Set: it stops; what is left then is ended.
-    pub stop_by: Option<UnixSeconds>,
+    /// Looks in a row that showed allocations which failed, could not start, or ended without a job done by anybody.
+    pub in_vain: Retry,
+    /// One of these has failed: that a job is done elsewhere does not make up for it.
+    pub has_failed: bool,
+    /// The batch system's submit limit, if it has met one, and when one more is tried.
+    pub cap: Option<(u64, UnixSeconds)>,
+    /// It ends its allocations.
+    pub is_stopping: bool,
     /// Nothing is left of it.
     pub has_stopped: bool,
     pub demand: Option<Demand>,
     /// When a job was done last.
     pub progress_at: UnixSeconds,
-    /// Since when there has been nothing to count.
-    pub idle_since: Option<UnixSeconds>,
     /// When to look at the batch system again, at the latest.
     pub look_at: UnixSeconds,
-    /// Counting threads of an allocation, as its worker has reported; 0 until one has.
-    pub threads: u64,
 }
 
 impl FleetState {
-    /// Submits again, with nothing held against anybody.
-    pub fn resume(&mut self) {
-        (self.pause, self.cap, self.failed, self.look_at) = (None, None, 0, 0);
-        (self.refused, self.fruitless) = (Retry::default(), Retry::default());
+    /// Begins another life with nothing held against anybody.
+    pub fn begin(&mut self) {
+        let Self { allocations, open_submit, .. } = std::mem::take(self);
+        *self = Self { allocations, open_submit, ..Self::default() };
     }
 
-    /// Stops the fleet: allocations that are left after `drain_s` seconds are ended. The same again changes nothing.
-    pub fn stop(&mut self, now: UnixSeconds, drain_s: u64) {
-        if self.stop_by.is_none() || self.has_stopped {
-            (self.stop_by, self.has_stopped, self.look_at) = (Some(now + drain_s), false, 0);
-            self.allocations.values_mut().for_each(|allocation| allocation.told_at = None);
-        }
+    /// Stops the fleet.
+    pub fn stop(&mut self) {
+        (self.is_stopping, self.has_stopped, self.look_at) = (true, false, 0);
     }
 
     pub fn count(&self, is_meant: impl Fn(AllocationState) -> bool) -> u64 {

@@ -1,21 +1,22 @@
 use super::*;
 use crate::state::AllocationState::{
-    Cancelled, Completed, Failed, Held, Leaving, NodeLost, Queued, Refused, Running, Suspended, TimeLimit,
-    Unknown, Vanished,
+    Cancelled, Completed, Failed, Held, Leaving, Lost, Queued, Refused, Running, Suspended, Unknown,
 };
 
 const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: Some(4), interval: 5 };
 
 fn demand(open: u64, done: u64) -> Demand {
-    Demand { open, done, threads: 0 }
+    Demand { open, done, workers: 0, threads: 0 }
 }
 
 fn id(number: usize) -> AllocationId {
-    AllocationId::new(&number.to_string()).expect("a name")
+    number.to_string()
 }
 
-fn queue(states: &[AllocationState]) -> Vec<QueueEntry> {
-    let entry = |(number, state): (usize, &AllocationState)| QueueEntry::new(id(number), *state, "");
+fn queue(states: &[AllocationState]) -> Queue {
+    let entry = |(number, state): (usize, &AllocationState)| {
+        (id(number), Allocation { state: *state, ..Allocation::default() })
+    };
     states.iter().enumerate().map(entry).collect()
 }
 
@@ -33,7 +34,7 @@ fn look(
 fn a_fleet_is_as_large_as_the_demand_the_backlog_and_its_limit_allow() {
     let submits = |states: &[AllocationState], open: u64, threads: u64| {
         let mut state = FleetState::default();
-        let demand = Some(Demand { open, done: 0, threads });
+        let demand = Some(Demand { open, done: 0, workers: 1, threads });
         let actions = look(0, &mut state, states, demand).actions;
         actions
             .iter()
@@ -57,24 +58,29 @@ fn a_fleet_is_as_large_as_the_demand_the_backlog_and_its_limit_allow() {
 }
 
 #[test]
-fn three_failures_in_a_row_pause_a_fleet_and_preemption_or_a_coordinator_that_is_away_do_not() {
-    let failed = |ending: AllocationState, demand_at_end: Option<Demand>| {
-        let mut state = FleetState::default();
-        look(0, &mut state, &[Running; 3], Some(demand(100, 0)));
-        look(5, &mut state, &[ending; 3], demand_at_end);
-        state.pause
-    };
-    let reason = "3 allocations in a row failed; the last: 2";
-    assert_eq!(failed(Failed, Some(demand(100, 1))).as_deref(), Some(reason));
-    assert_eq!(failed(Failed, None), None);
-    for ending in [Completed, Cancelled, TimeLimit, Refused, NodeLost, Vanished] {
-        assert_eq!(failed(ending, Some(demand(100, 1))), None, "{ending:?}");
-    }
+fn failures_are_waited_for_longer_and_longer_whatever_is_done_elsewhere() {
     let mut state = FleetState::default();
-    look(0, &mut state, &[Running; 5], Some(demand(100, 0)));
-    let (bad, good) = (Failed, Completed);
-    look(5, &mut state, &[bad, bad, good, bad, bad], Some(demand(100, 1)));
-    assert_eq!((state.failed, state.pause), (2, None), "not in a row");
+    let mut pauses = |now, ending, open: Option<Demand>| {
+        look(now, &mut state, &[Running], Some(demand(100, now)));
+        look(now + 1, &mut state, &[ending], open);
+        state.in_vain.not_before.saturating_sub(now + 1)
+    };
+    let news = |now| Some(demand(100, now));
+    assert_eq!(pauses(0, Failed, None), 0, "the coordinator is away");
+    assert_eq!(
+        [pauses(10, Failed, news(11)), pauses(20, Failed, news(21)), pauses(30, Failed, news(31))],
+        [0, 60, 900]
+    );
+    for ending in [Cancelled, Refused, Lost] {
+        pauses(1_000, ending, news(1_001));
+        assert_eq!(
+            pauses(2_000, Failed, news(2_001)),
+            1_800 + 1_800 * u64::from(ending != Cancelled),
+            "{ending:?}"
+        );
+    }
+    pauses(9_000, Completed, news(9_001));
+    assert_eq!(pauses(9_100, Failed, news(9_101)), 0, "not in a row");
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
     let pauses: Vec<_> = submits.windows(2).map(|two| two[1] - two[0]).collect();
     assert_eq!(pauses, [2, 62, 902, 1_802, 3_602, 3_602, 3_602, 3_602]);
     look(20_000, &mut state, &states, Some(demand(1, 1)));
-    assert_eq!(state.fruitless, Retry::default(), "a job was done");
+    assert_eq!(state.in_vain, Retry::default(), "a job was done");
 }
 
 #[test]
@@ -111,58 +117,54 @@ fn what_the_batch_system_can_t_start_is_replaced() {
     let later = look(15, &mut state, &states, Some(demand(100, 1))).actions;
     assert_eq!(later, [FleetAction::End(vec![id(4), id(5)])], "for nothing twice: not at once");
     let mut stopped = state.clone();
-    stopped.stop(100, 60);
+    stopped.stop();
     let ends = look(100, &mut stopped, &states, None).actions;
-    assert_eq!(ends, [FleetAction::Terminate(vec![id(0)]), FleetAction::End((1..6).map(id).collect())]);
+    assert_eq!(ends, [FleetAction::End((0..6).map(id).collect())]);
     // Of an earlier life.
     let mut fresh = FleetState::default();
     assert_eq!(look(0, &mut fresh, &[Held], None).actions, [FleetAction::End(vec![id(0)])]);
 }
 
 #[test]
-fn refused_submits_are_tried_again_later_and_the_tenth_pauses_the_fleet() {
+fn refused_submits_are_tried_again_later() {
     let mut state = FleetState::default();
     let mut submits = Vec::new();
-    for now in 0..40_000 {
+    for now in 0..10_000 {
         if !look(now, &mut state, &[], Some(demand(1, 0))).actions.is_empty() {
             submits.push(now);
             submitted(now, &mut state, 1, Err(CommandError::Failed("no such partition".to_owned())));
         }
     }
-    assert_eq!(submits, [0, 1, 61, 961, 2_761, 6_361, 9_961, 13_561, 17_161, 20_761]);
-    let reason = state.pause.expect("paused");
-    assert!(reason.ends_with("the submit was refused: no such partition"), "{reason}");
+    assert_eq!(submits, [0, 1, 61, 961, 2_761, 6_361, 9_961]);
+    assert_eq!(state.refused.why, "the submit was refused: no such partition");
 }
 
 #[test]
 fn without_work_what_waits_is_withdrawn_and_what_runs_goes_on() {
     let mut state = FleetState::default();
     let states = [Running, Queued];
-    assert_eq!(look(0, &mut state, &states, Some(demand(0, 9))).actions, []);
+    assert_eq!(look(0, &mut state, &states, Some(demand(1, 9))).actions, []);
     assert_eq!(look(14, &mut state, &states, None).actions, [], "nobody can tell");
-    assert_eq!(look(15, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
-    assert_eq!(look(16, &mut state, &states, Some(demand(0, 9))).actions, [], "it was told");
-    assert_eq!(look(45, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
+    assert!(is_due(15, &state, &LIMITS, Some(demand(0, 10))));
+    assert_eq!(look(15, &mut state, &states, Some(demand(0, 10))).actions, [FleetAction::End(vec![id(1)])]);
+    assert_eq!(look(16, &mut state, &states, Some(demand(0, 10))).actions, [], "it was told");
+    assert_eq!(look(45, &mut state, &states, Some(demand(0, 10))).actions, [FleetAction::End(vec![id(1)])]);
 }
 
 #[test]
-fn a_stop_drains_then_ends() {
+fn a_stop_ends_all_and_waits_for_what_may_be_queued_again() {
     let mut state = FleetState::default();
-    look(0, &mut state, &[Running, Running, Queued, Running], Some(demand(100, 0)));
-    state.stop(10, 60);
+    look(0, &mut state, &[Running, Suspended, Queued], None);
+    state.stop();
     let step =
         |now, state: &mut FleetState, states: &[AllocationState]| look(now, state, states, None).actions;
-    let told = [FleetAction::Terminate(vec![id(0), id(1)]), FleetAction::End(vec![id(2), id(3)])];
-    let suspended = Suspended;
-    assert_eq!(step(10, &mut state, &[Running, Running, Queued, suspended]), told);
-    let cancelled = Cancelled;
-    let left = [Running, Completed, cancelled, cancelled];
-    assert_eq!(step(20, &mut state, &left), []);
-    assert_eq!(step(70, &mut state, &left), [FleetAction::End(vec![id(0)])]);
-    let leaving = [Leaving, left[1], cancelled, cancelled];
-    step(75, &mut state, &leaving);
+    let all = [FleetAction::End(vec![id(0), id(1), id(2)])];
+    assert_eq!(step(10, &mut state, &[Running, Suspended, Queued]), all);
+    assert_eq!(step(20, &mut state, &[Running, Leaving, Cancelled]), []);
+    assert_eq!(step(40, &mut state, &[Running, Leaving, Cancelled]), [FleetAction::End(vec![id(0)])]);
+    step(45, &mut state, &[Completed, Leaving, Cancelled]);
     assert!(!state.has_stopped, "it may be queued again");
-    step(80, &mut state, &[cancelled, left[1], cancelled, cancelled]);
+    step(50, &mut state, &[Completed, Cancelled, Cancelled]);
     assert!(state.has_stopped);
 }
 
@@ -170,7 +172,7 @@ fn a_stop_drains_then_ends() {
 fn a_stop_waits_for_a_submit_without_an_answer() {
     let open_submit = Some(SETTLE_S);
     let mut state = FleetState { open_submit, ..FleetState::default() };
-    state.stop(1, 10);
+    state.stop();
     look(5, &mut state, &[], None);
     assert!(!state.has_stopped, "it may still arrive");
     look(SETTLE_S, &mut state, &[], None);
@@ -187,7 +189,7 @@ fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
         let actions = decide(now, now, state, &limits, Some(&queue(states)), open).actions;
         let mut next = actions.iter().find_map(|action| match action {
             FleetAction::Submit(count) => Some(*count),
-            _ => None,
+            FleetAction::End(_) => None,
         });
         while let Some(count) = next {
             calls.push((now, count));
@@ -210,7 +212,7 @@ fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
     assert_eq!(step(20, &mut state, &mut states, 3), [(20, 1)], "one has ended");
     assert_eq!(step(124, &mut state, &mut states, 3), []);
     assert_eq!(step(125, &mut state, &mut states, 3), [(125, 1)], "perhaps it has changed");
-    assert_eq!((state.refused, state.pause.clone()), (Retry::default(), None));
+    assert_eq!(state.refused, Retry::default());
     assert_eq!(step(245, &mut state, &mut states, 100), [(245, 1)]);
     assert_eq!(state.cap, None, "it has");
     assert_eq!(step(250, &mut state, &mut states, 100), [(250, 6)]);
@@ -238,16 +240,16 @@ fn the_backlog_grows_with_what_has_just_begun() {
 
 #[test]
 fn threads_are_those_that_workers_report() {
-    let mut state = FleetState::default();
     let limits = FleetLimits { threads: None, ..LIMITS };
-    let all = |open| Demand { open, done: 0, threads: 16 };
-    let first = decide(0, 0, &mut state, &limits, Some(&queue(&[Running])), Some(all(64)));
-    assert_eq!(first.threads_of, Some(id(0)));
-    assert_eq!(first.actions, [FleetAction::Submit(1)], "two at first, not one for each thread");
-    state.threads = 16;
-    let useful = |open: u64, state: &FleetState| target(state, &limits, all(open));
-    assert_eq!((useful(64, &state), useful(65, &state)), (4, 5));
-    assert_eq!(look(5, &mut state, &[Running], Some(all(64))).threads_of, None);
+    let wants = |workers, threads, open| {
+        let mut state = FleetState::default();
+        let demand = Some(Demand { open, done: 0, workers, threads });
+        decide(0, 0, &mut state, &limits, Some(&queue(&[Running])), demand).actions
+    };
+    assert_eq!(wants(0, 0, 64), [FleetAction::Submit(1)], "two at first, not one for each job");
+    assert_eq!(wants(1, 16, 32), [FleetAction::Submit(1)]);
+    assert_eq!(wants(1, 16, 33), [FleetAction::Submit(2)]);
+    assert_eq!(wants(2, 32, 32), [], "somebody else counts the rest");
 }
 
 #[test]

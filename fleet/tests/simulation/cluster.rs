@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::decide::FleetLimits;
-use nqueens_fleet::state::{AllocationId, AllocationState, Demand, QueueEntry};
+use nqueens_fleet::state::{Allocation, AllocationId, AllocationState, Demand, Queue};
 use nqueens_kernel::random::Random;
 
 use crate::life::Happened;
@@ -25,8 +25,6 @@ pub(crate) struct SimJob {
     since: UnixSeconds,
     restarts: u32,
     idle_s: u64,
-    told: bool,
-    deaf: bool,
     /// What it becomes when it has left.
     then: AllocationState,
     leaves_at: UnixSeconds,
@@ -120,7 +118,7 @@ impl SimCluster {
         let limits = FleetLimits {
             workers_max: random.number(1..=12),
             backlog: random.number(1..=4),
-            threads: random.permille(500).then(|| random.number(1..=8)),
+            threads: None,
             interval: 5,
         };
         let mut cluster = Self {
@@ -153,7 +151,7 @@ impl SimCluster {
     }
 
     fn add(&mut self, ours: bool) -> AllocationId {
-        let id = AllocationId::new(&format!("{}_0", self.next)).expect("a name");
+        let id = format!("{}_0", self.next);
         self.next += 1;
         let job = SimJob {
             state: AllocationState::Queued,
@@ -161,8 +159,6 @@ impl SimCluster {
             since: self.now,
             restarts: 0,
             idle_s: 0,
-            told: false,
-            deaf: ours && self.random.permille(self.weather.deaf),
             then: AllocationState::Queued,
             leaves_at: 0,
             suspended_until: 0,
@@ -183,7 +179,7 @@ impl SimCluster {
     pub(crate) fn demand(&self) -> Option<Demand> {
         let running = self.count(|job| job.state == AllocationState::Running);
         let threads = running * self.threads;
-        self.coordinator_up.then_some(Demand { open: self.open, done: self.done, threads })
+        self.coordinator_up.then_some(Demand { open: self.open, done: self.done, workers: running, threads })
     }
 
     /// Takes a submit; it arrives now, or later.
@@ -197,7 +193,7 @@ impl SimCluster {
         (0..count).map(|_| self.add(true)).collect()
     }
 
-    pub(crate) fn list(&mut self) -> Vec<QueueEntry> {
+    pub(crate) fn list(&mut self) -> Queue {
         self.surprises = 0;
         let is_waiting = |state| matches!(state, AllocationState::Queued | AllocationState::Held);
         let waiting = self.jobs.iter().filter(|(_, job)| is_waiting(job.state));
@@ -207,17 +203,12 @@ impl SimCluster {
             let is_suspended = job.state == AllocationState::Running && job.suspended_until > self.now;
             if is_suspended { AllocationState::Suspended } else { job.state }
         };
-        listed.map(|(id, job)| QueueEntry::new(id.clone(), seen(job), "")).collect()
+        listed
+            .map(|(id, job)| (id.clone(), Allocation { state: seen(job), ..Allocation::default() }))
+            .collect()
     }
 
-    pub(crate) fn terminate(&mut self, id: &AllocationId) {
-        // One that is no longer known is no error.
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        assert!(job.ours, "somebody else's job got a signal");
-        job.told = job.state == AllocationState::Running;
-    }
-
-    pub(crate) fn end(&mut self, id: &AllocationId) {
+    pub(crate) fn end(&mut self, id: &str) {
         if self.random.permille(self.weather.deaf) {
             return;
         }
@@ -234,7 +225,7 @@ impl SimCluster {
     }
 
     /// A job ends, or is queued again: at once, or after a while among those that leave.
-    fn leave(&mut self, id: &AllocationId, then: AllocationState) {
+    fn leave(&mut self, id: &str, then: AllocationState) {
         let lingers = self.random.permille(self.weather.linger);
         self.tally.lingered += u64::from(lingers);
         let pause = if lingers { self.random.number(60..=900) } else { self.random.below(10) };
@@ -278,7 +269,7 @@ impl SimCluster {
         self.jobs.retain(|_, job| !job.state.has_ended() || now < job.since + LISTED_S);
     }
 
-    fn start(&mut self, id: &AllocationId) {
+    fn start(&mut self, id: &str) {
         if self.running < self.room && self.random.permille(200) {
             let launched = !self.random.permille(self.weather.no_launch);
             self.running += u64::from(launched);
@@ -290,19 +281,19 @@ impl SimCluster {
         }
     }
 
-    fn left(&mut self, id: &AllocationId) {
+    fn left(&mut self, id: &str) {
         let job = self.jobs.get_mut(id).expect("it is there");
         if job.leaves_at <= self.now {
             (job.state, job.since) = (job.then, self.now);
             if job.state == AllocationState::Queued {
-                (job.restarts, job.told) = (job.restarts + 1, false);
+                job.restarts += 1;
                 self.surprises += 1;
                 self.tally.requeued += 1;
             }
         }
     }
 
-    fn run(&mut self, id: &AllocationId) {
+    fn run(&mut self, id: &str) {
         let per_million = |random: &mut Random, share: u64| random.below(1_000_000) < share;
         if per_million(&mut self.random, self.weather.preemption) {
             self.tally.preempted += 1;
@@ -313,7 +304,7 @@ impl SimCluster {
         if per_million(&mut self.random, self.weather.node_failure) {
             self.tally.nodes_lost += 1;
             let again = self.random.permille(500);
-            let then = if again { AllocationState::Queued } else { AllocationState::NodeLost };
+            let then = if again { AllocationState::Queued } else { AllocationState::Lost };
             return self.leave(id, then);
         }
         if per_million(&mut self.random, self.weather.preemption) {
@@ -324,16 +315,13 @@ impl SimCluster {
         if job.suspended_until > self.now {
             return;
         }
-        let (told, deaf, ran) = (job.told, job.deaf, self.now - job.since);
+        let ran = self.now - job.since;
         if ran == 1 && self.random.permille(self.weather.failure) {
             self.tally.failed += 1;
             return self.leave(id, AllocationState::Failed);
         }
         if ran >= self.time_limit_s {
             return self.leave(id, AllocationState::TimeLimit);
-        }
-        if told && !deaf && self.random.permille(300) {
-            return self.leave(id, AllocationState::Completed);
         }
         let works = self.coordinator_up && self.open > 0;
         if works && self.random.permille(100) {

@@ -6,7 +6,7 @@ use nqueens_fleet::backend::Backend;
 use nqueens_fleet::decide::is_due;
 use nqueens_fleet::look::{StateStore, look};
 use nqueens_fleet::process::CommandError;
-use nqueens_fleet::state::{AllocationId, AllocationState, FleetState, QueueEntry};
+use nqueens_fleet::state::{AllocationId, AllocationState, FleetState, Queue};
 
 use crate::cluster::{SimCluster, Troubles};
 
@@ -26,7 +26,6 @@ pub(crate) struct Happened {
     pub(crate) restarts: u64,
     pub(crate) states_lost: u64,
     pub(crate) away: u64,
-    pub(crate) pauses: u64,
     pub(crate) stops: u64,
     pub(crate) unlisted: u64,
     pub(crate) killed_in_submit: u64,
@@ -51,7 +50,6 @@ impl Happened {
         self.restarts += other.restarts;
         self.states_lost += other.states_lost;
         self.away += other.away;
-        self.pauses += other.pauses;
         self.stops += other.stops;
         self.unlisted += other.unlisted;
         self.killed_in_submit += other.killed_in_submit;
@@ -130,7 +128,7 @@ impl Backend for Way<'_> {
         Ok(ids)
     }
 
-    fn list(&mut self, _known: &[AllocationId]) -> Result<Vec<QueueEntry>, CommandError> {
+    fn list(&mut self, _known: &[AllocationId]) -> Result<Queue, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
         cluster.tally.calls += 1;
         let weather = cluster.weather.clone();
@@ -144,18 +142,6 @@ impl Backend for Way<'_> {
         let before = cluster.random.permille(500).then(|| cluster.list());
         cluster.pass(pause);
         Ok(before.unwrap_or_else(|| cluster.list()))
-    }
-
-    fn terminate(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
-        assert!(self.may_end, "a signal without a stop");
-        for id in ids {
-            self.cluster.borrow_mut().terminate(id);
-        }
-        Ok(())
-    }
-
-    fn threads(&mut self, _id: &AllocationId) -> Option<u64> {
-        Some(self.cluster.borrow().threads)
     }
 
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
@@ -177,12 +163,12 @@ impl Life<'_> {
     /// One look of a process that may be killed halfway through a submit.
     fn look(&mut self, kill_in_submit: bool) {
         let (demand, limits) = (self.cluster.borrow().demand(), self.cluster.borrow().limits);
-        let is_stopping = self.disk.state.stop_by.is_some();
+        let is_stopping = self.disk.state.is_stopping;
         let mut way = Way {
             cluster: self.cluster,
             is_killed: self.disk.is_killed,
             kill_in_submit,
-            may_submit: demand.is_some() && self.disk.state.pause.is_none() && !is_stopping,
+            may_submit: demand.is_some() && !is_stopping,
             may_end: is_stopping,
         };
         let clock = || self.cluster.borrow().now;
@@ -219,25 +205,12 @@ impl Life<'_> {
         cluster.pass(pause);
     }
 
-    /// A pause has a reason, which is true.
-    fn check_pause(&mut self) {
-        if let Some(pause) = &self.disk.state.pause {
-            let mut cluster = self.cluster.borrow_mut();
-            let by_submits =
-                cluster.tally.refused + cluster.tally.uncertain >= 10 && pause.contains("submits");
-            let by_failures = cluster.tally.failed >= 3 && pause.contains("failed; the last");
-            assert!(by_submits || by_failures, "{pause:?} {:?}", cluster.tally);
-            cluster.tally.pauses += 1;
-        }
-    }
-
     /// Stops the fleet, perhaps just after a process was killed in a submit. Nothing of its own is left.
     fn stop(&mut self) {
         let is_killed = self.cluster.borrow_mut().random.permille(500);
         self.look(is_killed);
-        let now = self.cluster.borrow().now;
         self.cluster.borrow_mut().tally.stops += 1;
-        self.disk.change(|state| state.stop(now, 60)).expect("alive");
+        self.disk.change(FleetState::stop).expect("alive");
         for _ in 0..20_000 {
             self.look(false);
             if self.disk.state.has_stopped {
@@ -269,15 +242,12 @@ pub(crate) fn live(seed: u64) -> Happened {
         }
         let is_killed = chance(30);
         life.look(is_killed);
-        life.check_pause();
         if is_killed || chance(20) {
             let is_lost = chance(300);
             life.restart(is_lost);
         }
-        if life.disk.state.pause.is_some() && chance(50) {
-            life.disk.change(FleetState::resume).expect("alive");
-            let mut cluster = cluster.borrow_mut();
-            (cluster.tally.refused, cluster.tally.uncertain) = (0, 0);
+        if chance(5) {
+            life.disk.change(FleetState::begin).expect("alive");
         }
         if chance(2) {
             cluster.borrow_mut().open += 50;
@@ -291,13 +261,9 @@ pub(crate) fn live(seed: u64) -> Happened {
     cluster.borrow_mut().coordinator_up = true;
     cluster.borrow_mut().weather = Troubles::FAIR;
     cluster.borrow_mut().submit_max = u64::MAX;
-    life.disk.change(FleetState::resume).expect("alive");
-    for turn in 0..40_000 {
+    life.disk.change(FleetState::begin).expect("alive");
+    for _ in 0..40_000 {
         life.look(false);
-        if turn < 100 {
-            // It may pause once more for failures that it has not seen before.
-            life.disk.change(FleetState::resume).expect("alive");
-        }
         let is_idle = cluster.borrow().open == 0 && cluster.borrow().count(|job| job.state.is_alive()) == 0;
         if is_idle {
             life.stop();

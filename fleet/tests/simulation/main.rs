@@ -39,7 +39,6 @@ fn fleets_keep_their_promises() {
         all.restarts,
         all.states_lost,
         all.away,
-        all.pauses,
         all.stops,
         all.unlisted,
         all.killed_in_submit,

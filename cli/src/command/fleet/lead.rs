@@ -9,7 +9,7 @@ use nqueens_fleet::decide::is_due;
 use nqueens_fleet::folder::{FleetFolder, FleetSettings};
 use nqueens_fleet::look::look;
 use nqueens_fleet::state::Demand;
-use nqueens_model::operator::{CheckCounts, Progress, RunState, RunStatus, WorkerStatus};
+use nqueens_model::operator::{CheckCounts, RunState, WorkerStatus};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -94,23 +94,17 @@ pub(super) async fn demand(client: &mut OperatorClient) -> anyhow::Result<Demand
     let asked = async { anyhow::Ok((client.runs().await?, client.workers().await?)) };
     let (runs, workers) =
         timeout(ANSWER_WITHIN, asked).await.context("the coordinator does not answer")??;
-    let is_active = |run: &&RunStatus| run.progress.state == RunState::Active;
     let counts = |worker: &&WorkerStatus| worker.present && !worker.draining && worker.distrusted.is_none();
-    Ok(Demand {
-        open: runs.iter().filter(is_active).map(|run| open(&run.progress)).sum(),
-        done: runs.iter().map(|run| done(&run.progress)).sum(),
-        threads: workers.iter().filter(counts).map(|worker| u64::from(worker.about.threads)).sum(),
-    })
-}
-
-/// Jobs and second counts that are not done.
-fn open(progress: &Progress) -> u64 {
-    let counted = u64::from(progress.done) + u64::from(progress.quarantined);
-    u64::from(progress.jobs).saturating_sub(counted) + u64::from(progress.checks.open)
-}
-
-/// Jobs and second counts that are done.
-fn done(progress: &Progress) -> u64 {
-    let CheckCounts { agreed, settled, unmade, .. } = progress.checks;
-    [progress.done, agreed, settled, unmade].map(u64::from).iter().sum()
+    let progress = || runs.iter().map(|run| &run.progress);
+    let of = |counts: &[u32]| counts.iter().copied().map(u64::from).sum::<u64>();
+    let open = progress().filter(|progress| progress.state == RunState::Active).map(|progress| {
+        let counted = of(&[progress.done, progress.quarantined]);
+        of(&[progress.jobs]).saturating_sub(counted) + of(&[progress.checks.open])
+    });
+    let done = progress().map(|progress| {
+        let CheckCounts { agreed, settled, unmade, .. } = progress.checks;
+        of(&[progress.done, agreed, settled, unmade])
+    });
+    let counting: Vec<_> = workers.iter().filter(counts).map(|worker| worker.about.threads).collect();
+    Ok(Demand { open: open.sum(), done: done.sum(), workers: counting.len() as u64, threads: of(&counting) })
 }

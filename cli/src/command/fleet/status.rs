@@ -1,20 +1,20 @@
 //! `nqueens fleet status`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::{FleetFolder, FleetSettings};
 use nqueens_fleet::script::log;
 use nqueens_fleet::state::{AllocationState, Demand, FleetState};
+use nqueens_kernel::counts::to_f64;
 use serde::Serialize;
 
 use super::{FleetDir, now};
-use crate::output::{Json, print_line, print_table};
+use crate::output::{Json, print_line, print_table, span};
 
-/// Shows a fleet: its allocations with their logs, except those that ended well, why it is paused, what the coordinator can use.
-///
-/// Reads the fleet's folder only, whether the fleet's command runs or not.
+/// Shows a fleet: its allocations with their logs, except those that ended well, and why nothing is submitted.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens fleet status")]
 pub(super) struct FleetStatusCommand {
@@ -35,76 +35,56 @@ struct FleetStatus {
 }
 
 impl FleetStatusCommand {
-    pub(super) fn execute(self) -> anyhow::Result<()> {
+    pub(super) fn execute(self) -> anyhow::Result<ExitCode> {
         use AllocationState::{Cancelled, Completed, TimeLimit};
         let folder = FleetFolder::open(&self.dir.dir)?;
-        let (led, settings, state) = (folder.is_led()?, folder.settings()?, folder.state()?);
+        let (led, settings, state) = (folder.lead()?.is_none(), folder.settings()?, folder.state()?);
         let status = FleetStatus { led, folder: folder.path().to_owned(), settings, state };
         if self.json.json {
-            return Ok(print_line(serde_json::to_value(status)?)?);
+            print_line(serde_json::to_value(status)?)?;
+            return Ok(ExitCode::SUCCESS);
         }
         status.lines().into_iter().try_for_each(print_line)?;
-        let shown = status
-            .state
-            .allocations
-            .iter()
-            .filter(|(_, allocation)| !matches!(allocation.state, Completed | Cancelled | TimeLimit));
-        let mut shown: Vec<_> = shown.collect();
+        let mut shown: Vec<_> = status.state.allocations.iter().collect();
+        shown.retain(|(_, allocation)| !matches!(allocation.state, Completed | Cancelled | TimeLimit));
         shown.sort_by_key(|(_, allocation)| allocation.since);
         let rows = shown.into_iter().map(|(id, allocation)| {
             let log = log(&status.folder, id).display().to_string();
             let log = if allocation.why.is_empty() { log } else { format!("{log}\n{}", allocation.why) };
-            let (name, since) = (allocation.state.name().to_owned(), ago(allocation.since));
-            vec![id.to_string(), name, since, allocation.restarts.to_string(), allocation.node.clone(), log]
+            let (name, since) =
+                (allocation.state.name().to_owned(), span(to_f64(now().saturating_sub(allocation.since))));
+            vec![id.clone(), name, since, allocation.restarts.to_string(), allocation.node.clone(), log]
         });
-        Ok(print_table(&["ALLOCATION", "STATE", ">SINCE", ">RESTARTS", "NODE", "LOG"], rows)?)
-    }
-}
-
-/// The time since a moment, for people.
-fn ago(moment: UnixSeconds) -> String {
-    match now().saturating_sub(moment) {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7_200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3_600),
+        print_table(&["ALLOCATION", "STATE", ">SINCE", ">RESTARTS", "NODE", "LOG"], rows)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl FleetStatus {
     fn lines(&self) -> Vec<String> {
-        let (state, limits) = (&self.state, &self.settings.limits);
-        let mut lines = vec![
-            format!("{}; {} at most", state.summary(), limits.workers_max),
-            match (self.led, state.stop_by) {
-                (_, Some(_)) if state.has_stopped => "stopped",
-                (true, Some(_)) => "stopping",
-                (false, Some(_)) => "stopping, but no process does it: run 'nqueens fleet stop' again",
-                (true, None) => "led by a process",
-                (false, None) => "no process leads it: nothing is submitted",
-            }
-            .to_owned(),
-        ];
-        if let Some(reason) = &state.pause {
-            lines.push(format!("paused: {reason}; 'nqueens fleet resume' goes on"));
-        }
-        if let Some(Demand { open, threads, .. }) = state.demand {
-            lines.push(format!("{open} threads have something to count, {threads} count"));
-        }
-        if let Some(cap) = &state.cap {
-            let (most, why, again) = (cap.most, &cap.why, cap.probe_at.saturating_sub(now()));
-            lines.push(format!(
-                "the batch system takes {most} allocations at most: {why}; one more is tried when one ends, or in {again} s"
-            ));
-        }
-        for (retry, what) in
-            [(state.refused, "refused submits"), (state.fruitless, "allocations without a job done")]
-        {
-            if let Some(wait) = retry.not_before.checked_sub(now()).filter(|wait| *wait > 0) {
-                lines.push(format!(
-                    "{} {what} in a row: the next submit is in {wait} s at the earliest",
-                    retry.times
-                ));
-            }
+        let (state, most) = (&self.state, self.settings.limits.workers_max);
+        let doing = match (self.led, state.is_stopping) {
+            (_, true) if state.has_stopped => "stopped",
+            (true, true) => "stopping",
+            (false, true) => "stopping, but no process does it: run 'nqueens fleet stop' again",
+            (true, false) => "led by a process",
+            (false, false) => "no process leads it: nothing is submitted",
+        };
+        let mut lines = vec![format!("{}; {most} at most", state.summary()), doing.to_owned()];
+        let demand = state.demand.map(|Demand { open, threads, .. }| {
+            format!("{open} threads have something to count, {threads} count")
+        });
+        lines.extend(demand);
+        let wait = |until: UnixSeconds| until.saturating_sub(now());
+        lines.extend(state.cap.map(|(most, probe_at)| {
+            format!(
+                "a submit limit of {most} allocations; one more is tried when one ends, or in {} s",
+                wait(probe_at)
+            )
+        }));
+        for retry in [&state.refused, &state.in_vain].into_iter().filter(|retry| wait(retry.not_before) > 0) {
+            let (times, why, wait) = (retry.times, &retry.why, wait(retry.not_before));
+            lines.push(format!("{times} in a row: {why}; the next submit is in {wait} s at the earliest"));
         }
         lines
     }
