@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{ALL, House, Ledger, Worker, falsified, honest, registration, rows_8};
+use std::collections::BTreeSet;
+
+use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
 use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
+use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::operator::{MachineName, RunState, Submission};
 use nqueens_proto::{Token, v1};
@@ -18,7 +21,7 @@ fn token(of: &str) -> Token {
 async fn house(ledger: &Ledger) -> House {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let policy = Policy { beat_ms: 1_234, workers_max: 20, ..Policy::default() };
+    let policy = Policy { beat_ms: 1_234, workers_max: 20, lease_ms: 10_000, ..Policy::default() };
     let pace = Timing { policy, canaries: true, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
 }
@@ -215,4 +218,57 @@ async fn credentials_that_collude_are_found_by_recounts() {
     assert_eq!(ledger.ask(standing).await, ["0"], "nothing stands of who is out");
     house.close().await;
     ledger.audit().await;
+}
+
+/// One worker held 2,461 of 2,461 jobs by claiming speed, and names of one owner held both leases of a job.
+#[tokio::test]
+async fn who_claims_speed_leaves_jobs_to_others_and_gets_no_second_lease_of_his_own() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let plan = Plan::with_states_per_job(board(12), PlanKind::Rows, 30);
+    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 0 };
+    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    assert!(run.jobs > 1_500, "{} jobs", run.jobs);
+    let fast = v1::Capability {
+        states_per_s: 1 << 50,
+        family: "block-search".to_owned(),
+        device: "abacus".to_owned(),
+    };
+    let claims = |number| v1::RegisterRequest {
+        threads: 1_024,
+        capability: Some(fast.clone()),
+        ..registration(number)
+    };
+    let mut held = Vec::new();
+    // No worker of his has any result yet.
+    for number in 1..=2 {
+        let mut greedy = house.register_by(Some(&token("lab")), claims(number)).await.unwrap();
+        held.extend(greedy.take(1_000).await);
+    }
+    let jobs: BTreeSet<_> = held.iter().map(|lease| lease.token.as_ref().unwrap().job).collect();
+    assert_eq!(jobs.len(), held.len(), "no job twice to one owner");
+    assert!(held.len() <= 1_000, "{} of {} jobs", held.len(), run.jobs);
+    let mut other = worker(&house, "club", 3).await;
+    assert!(!other.take(1).await.is_empty());
+    house.close().await;
+}
+
+/// Somebody washed events away by the thousand.
+#[tokio::test]
+async fn whoever_tells_much_is_heard_ten_times_a_minute() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let says = |fault: String| v1::SyncRequest { faults: vec![fault], ..v1::SyncRequest::default() };
+    for number in 1..=20 {
+        let mut noisy = worker(&house, "lab", number).await;
+        for story in 0..3 {
+            noisy.sync(says(format!("story {story} of {number}"))).await.unwrap();
+        }
+    }
+    worker(&house, "club", 30).await.sync(says("the abacus failed".to_owned())).await.unwrap();
+    let events = house.coordinator.operator().events();
+    let told: Vec<_> = events.borrow().iter().map(|event| event.text.clone()).collect();
+    assert!(told.iter().filter(|text| text.contains("story")).count() <= 10, "{told:?}");
+    assert!(told.iter().any(|text| text.contains("the abacus failed")), "{told:?}");
+    house.close().await;
 }
