@@ -5,48 +5,25 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+use nqueens_evidence::total::conclude;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::known;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_model::operator::Outcome;
 
 use crate::engines::ENGINES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardCount {
-    pub(crate) total: u128,
-    /// Solutions up to rotation and reflection, by their symmetry.
-    pub(crate) orbits: Totals,
+    pub(crate) outcome: Outcome,
     /// Partial boards visited on the way.
     pub(crate) states: u128,
     /// From the plan's first job to the sum.
     pub(crate) elapsed: Duration,
-}
-
-impl BoardCount {
-    #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
-    pub(crate) fn states_per_s(&self) -> f64 {
-        self.states as f64 / self.elapsed.as_secs_f64()
-    }
-
-    /// An error if this is not what is published for N; whether anything is published.
-    pub(crate) fn check(&self, n: BoardSize) -> anyhow::Result<bool> {
-        let Some(known) = known::published(n) else { return Ok(false) };
-        let words = |total, Totals { count2, count4, count8, .. }: Totals| {
-            format!("{total} solutions, COUNT2 = {count2}, COUNT4 = {count4}, COUNT8 = {count8}")
-        };
-        ensure!(
-            (self.total, self.orbits) == (known.total, known.orbits),
-            "N = {n}: counted {}, but published are {}: do not trust this machine or this build",
-            words(self.total, self.orbits),
-            words(known.total, known.orbits)
-        );
-        Ok(true)
-    }
 }
 
 /// Counts a board by the engines of these names, each on a thread. The threads take the plan's jobs one after the other, and
@@ -87,13 +64,19 @@ pub(crate) fn count(
         states += states_of_one;
     }
     let symmetric = symmetric_counts(n, &Control::default()).context("nobody stops it")?;
-    let orbits = totals.sorted(symmetric)?;
-    Ok(BoardCount { total: orbits.total(n)?, orbits, states, elapsed })
+    let outcome = conclude(&plan, totals, symmetric, None).with_context(|| distrust(n))?;
+    Ok(BoardCount { outcome, states, elapsed })
+}
+
+/// What a count that can't be right says of whoever made it.
+pub(crate) fn distrust(n: BoardSize) -> String {
+    format!("N = {n}: do not trust this machine or this build")
 }
 
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::engine::Kernel;
+    use nqueens_model::operator::Checked;
 
     use super::*;
 
@@ -104,25 +87,7 @@ mod tests {
             let [one, three] = [1, 3].map(|threads| {
                 count(n, kind, &vec![Kernel::best().name().to_owned(); threads], 1 << 24).unwrap()
             });
-            assert!(one.check(n).unwrap());
-            assert_eq!((one.total, one.orbits), (three.total, three.orbits));
+            assert_eq!((one.outcome.checked, one.outcome), (Checked::Published, three.outcome));
         }
-    }
-
-    #[test]
-    fn a_wrong_total_is_refused() {
-        let n = BoardSize::new(8).unwrap();
-        let orbits = Totals { count4: 1, count8: 11, ..Totals::default() };
-        let right = BoardCount { total: 92, orbits, states: 0, elapsed: Duration::ZERO };
-        assert!(right.check(n).unwrap());
-        let text = BoardCount { total: 91, ..right }.check(n).unwrap_err().to_string();
-        assert!(
-            text.starts_with(
-                "N = 8: counted 91 solutions, COUNT2 = 0, COUNT4 = 1, COUNT8 = 11, but published"
-            )
-        );
-        let orbits = Totals { count4: 3, count8: 10, ..Totals::default() };
-        assert!(BoardCount { orbits, ..right }.check(n).is_err());
-        assert!(!right.check(BoardSize::new(28).unwrap()).unwrap());
     }
 }

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Instant;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
+use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals};
 use nqueens_kernel::engine::Kernel;
@@ -16,10 +17,11 @@ use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::fastest;
 use nqueens_kernel::sequence::Sequence;
+use nqueens_model::operator::{Checked, Outcome};
 use serde_json::json;
 
 use crate::choices::{one_of, runnable};
-use crate::counting::{self, BoardCount};
+use crate::counting::{self, BoardCount, distrust};
 use crate::exit::misuse;
 use crate::memory::default_memory;
 use crate::output::{hours, print_line, print_table, stdout, thousands};
@@ -96,11 +98,12 @@ impl TableCommand {
         writeln!(out, "    {}", line(&names(|(_, sequence)| sequence.name())))?;
         for n in self.from.up_to(last) {
             let count = count(n)?;
-            let published = if count.check(n)? { "equal" } else { "-" };
-            let (counts, time) = (line(&cells(&ORBITS, n, count.orbits, thousands)?), hours(count.elapsed));
+            let Outcome { totals, checked, .. } = count.outcome;
+            let published = if checked == Checked::Published { "equal" } else { "-" };
+            let (counts, time) = (line(&cells(&ORBITS, n, totals, thousands)?), hours(count.elapsed));
             writeln!(out, "{n:>2}  {counts}  {time:>11}  {published}")?;
             out.flush()?;
-            counted.push((n, count.orbits));
+            counted.push((n, totals));
         }
         drop(out);
         // On their own, so that the table above fits a terminal.
@@ -150,7 +153,7 @@ impl TableCommand {
                     eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
                 }
                 let form = if self.iterative { Form::Iterative } else { Form::Recursive };
-                return Ok(Box::new(move |n| Ok(climb(rung, form, n))));
+                return Ok(Box::new(move |n| climb(rung, form, n)));
             }
             _ if self.iterative => {
                 let rungs = Rung::ALL.map(Rung::name).join(", ");
@@ -168,10 +171,18 @@ impl TableCommand {
 
 type Way = Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>;
 
-fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
+fn climb(rung: Rung, form: Form, n: BoardSize) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
     let LadderCount { total, orbits, states } = rung.count(form, n);
-    BoardCount { total, orbits, states: states.into(), elapsed: begun.elapsed() }
+    let elapsed = begun.elapsed();
+    let outcome = outcome(n, orbits, None).with_context(|| distrust(n))?;
+    ensure!(
+        outcome.total == total,
+        "{}: its orbits are of {} boards, not of {total}",
+        distrust(n),
+        outcome.total
+    );
+    Ok(BoardCount { outcome, states: states.into(), elapsed })
 }
 
 /// A title, and the sequence of the OEIS.

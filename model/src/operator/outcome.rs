@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Totals, to_f64};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -22,6 +23,17 @@ pub struct Outcome {
     /// What the total has to agree with where no published count confirms it.
     #[serde(rename = "estimate")]
     pub grounds: Option<Grounds>,
+}
+
+impl Outcome {
+    /// The counts by name; of a board with blocked cells the total alone.
+    pub fn counts(&self, n: BoardSize) -> Vec<(&'static str, u128)> {
+        let Totals { count2, count4, count8, .. } = self.totals;
+        let orbits = [("COUNT2", count2), ("COUNT4", count4), ("COUNT8", count8)];
+        let unique = self.totals.unique(n).ok().map(|unique| ("UNIQUE", unique));
+        let sorted = orbits.into_iter().chain(unique).filter(|_| self.checked != Checked::None);
+        sorted.chain([("TOTAL", self.total)]).collect()
+    }
 }
 
 /// What a total was compared with.

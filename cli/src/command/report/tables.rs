@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use nqueens_coordinator::wall_time;
 use nqueens_fleet::script::quote;
-use nqueens_kernel::counts::Totals;
 use nqueens_model::operator::{Recounts, RunState};
 use serde::Serialize;
 
@@ -78,15 +77,8 @@ fn figures(facts: &Facts) -> Table {
     let (run, progress, work, all) = (&facts.run, &facts.run.progress, &facts.work, &facts.all);
     let plan = progress.plan;
     let mut figures = Vec::new();
-    if let Some(outcome) = &run.outcome {
-        if plan.cells().is_none() {
-            let Totals { count2, count4, count8, .. } = outcome.totals;
-            let orbits = [("COUNT2", count2), ("COUNT4", count4), ("COUNT8", count8)];
-            let unique = outcome.totals.unique(plan.n()).ok().map(|unique| ("UNIQUE", unique));
-            figures.extend(orbits.into_iter().chain(unique).map(|(name, count)| (name, thousands(count))));
-        }
-        figures.push(("TOTAL", thousands(outcome.total)));
-    }
+    let counts = run.outcome.iter().flat_map(|outcome| outcome.counts(plan.n()));
+    figures.extend(counts.map(|(name, count)| (name, thousands(count))));
     let (jobs, states) = (thousands(progress.jobs), thousands(plan.states_per_job()));
     figures.push(("Run", progress.run.to_string()));
     figures.push(("Plan", format!("{}, {jobs} jobs of about {states} states each", plan.kind())));

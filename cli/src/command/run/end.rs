@@ -4,7 +4,7 @@ use std::io;
 
 use nqueens_coordinator::Effort;
 use nqueens_model::kernel::KernelName;
-use nqueens_model::operator::{Outcome, RunStatus};
+use nqueens_model::operator::RunStatus;
 use serde_json::Value;
 
 use crate::output::{Json, counted, duration, local_time, print_line, thousands};
@@ -31,20 +31,10 @@ impl RunEnd {
         if json.json {
             return print_line(self.json());
         }
-        let Outcome { totals, total, .. } = self.run.outcome.expect("a run that is done has a result");
-        let unique = totals.unique(self.run.progress.plan.n()).expect("checked when the run was done");
-        let rows = [
-            ("COUNT2", totals.count2),
-            ("COUNT4", totals.count4),
-            ("COUNT8", totals.count8),
-            ("UNIQUE", unique),
-            ("TOTAL", total),
-        ];
-        // With blocked cells solutions are not sorted into orbits.
-        let rows = if self.run.progress.plan.cells().is_some() { &rows[4..] } else { &rows };
-        let width = thousands(total).len();
+        let outcome = self.run.outcome.expect("a run that is done has a result");
+        let width = thousands(outcome.total).len();
         print_line(self.run.progress.plan.subject())?;
-        for &(name, count) in rows {
+        for (name, count) in outcome.counts(self.run.progress.plan.n()) {
             print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
         }
         if let Some(standing) = self.run.standing() {

@@ -253,15 +253,10 @@ fn legend(progress: &Progress) -> Line<'static> {
     spans.collect()
 }
 
-/// The solutions by symmetry, once they are counted; not where cells are blocked, for then they are not sorted.
+/// The solutions by symmetry, once they are counted.
 fn orbits(run: &RunStatus) -> Option<String> {
-    let plan = run.progress.plan;
-    let orbits = run.outcome.filter(|_| plan.cells().is_none())?.totals;
-    let counts = [
-        ("COUNT2", orbits.count2),
-        ("COUNT4", orbits.count4),
-        ("COUNT8", orbits.count8),
-        ("UNIQUE", orbits.unique(plan.n()).ok()?),
-    ];
-    Some(counts.map(|(name, count)| format!("{name} {}", thousands(count))).join(", "))
+    let counts = run.outcome?.counts(run.progress.plan.n());
+    let (_total, orbits) = counts.split_last()?;
+    let told = orbits.iter().map(|(name, count)| format!("{name} {}", thousands(count)));
+    (!orbits.is_empty()).then(|| told.collect::<Vec<_>>().join(", "))
 }
