@@ -261,6 +261,12 @@ impl World {
         let honest: Vec<_> =
             distrusted.map(|(machine, _)| machine).filter(|machine| !lying.contains(machine)).collect();
         let honest: Vec<_> = honest.into_iter().map(named).collect();
+        // Where the coordinator decides nothing, somebody has to who sees the same jobs disputed again and again.
+        if by_force && !self.has_canaries {
+            for machine in &lying {
+                self.ask(Ask::SetTrust(SetTrust { machines: named(machine), trusted: false }), Asker::Nobody);
+            }
+        }
         for machines in honest {
             self.ask(Ask::SetTrust(SetTrust { machines, trusted: true }), Asker::Nobody);
         }
