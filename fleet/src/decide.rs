@@ -107,7 +107,6 @@ pub fn decide(
         look.grow();
     }
     let Look { state, decision, .. } = look;
-    state.forget();
     let is_young =
         |a: &Allocation| a.state == AllocationState::Queued && now.saturating_sub(a.since) < START_S;
     let has_changed = !decision.notes.is_empty() || state.allocations.values().any(is_young);

@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,12 @@ use serde::{Deserialize, Serialize};
 use crate::backend::CommandBackend;
 use crate::decide::FleetLimits;
 use crate::look::StateStore;
-use crate::state::FleetState;
+use crate::script::log;
+use crate::state::{AllocationId, FleetState};
 
 /// Attempts to lead a fleet, and the time between two.
 const LEAD_TRIES: u32 = 5;
 const LEAD_PAUSE: Duration = Duration::from_millis(50);
-
-/// What belongs to no allocation that is known may be of one whose submit had no answer, until it is as old as this.
-const STRANGE_FOR: Duration = Duration::from_mins(10);
 
 /// How a fleet was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,25 +110,14 @@ impl FleetFolder {
         self.change(FleetState::begin)
     }
 
-    /// Removes what allocations that have ended leave behind: spools without results, and all of those that the state has
-    /// forgotten. Results that are not acknowledged stay as long as something `is_open`.
-    pub fn sweep(&self, state: &FleetState, is_open: bool) -> io::Result<()> {
-        for (part, suffix) in [("spool", ""), ("logs", ".log"), ("ended", "")] {
-            for entry in fs::read_dir(self.0.join(part)).map_err(at(&self.0))? {
-                let path = entry?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let known = state.allocations.get(name.strip_suffix(suffix).unwrap_or(&name));
-                let is_forgotten = known.is_none() && age(&path) >= STRANGE_FOR;
-                let has_ended = known.is_some_and(|allocation| allocation.state.has_ended());
-                let is_spool = part == "spool";
-                let is_needed = is_spool && is_open && !is_empty(&path);
-                if (is_forgotten || is_spool && has_ended) && !is_needed {
-                    // One that can't be removed now is tried again.
-                    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-                }
-            }
+    /// Removes what allocations that the state has forgotten have left: results in their spools can't be reported any more.
+    pub fn remove(&self, forgotten: &[AllocationId]) {
+        for id in forgotten {
+            // What is not there is gone.
+            drop(fs::remove_file(log(&self.0, id)));
+            drop(fs::remove_file(self.0.join("ended").join(id)));
+            drop(fs::remove_dir_all(self.0.join("spool").join(id)));
         }
-        Ok(())
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {
@@ -169,65 +156,4 @@ impl StateStore for &FleetFolder {
 /// An error with the file that it is about.
 fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
     |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-/// The time since a file or folder was changed.
-fn age(path: &Path) -> Duration {
-    let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
-    changed.ok().and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default()
-}
-
-fn is_empty(spool: &Path) -> bool {
-    ["results", "rejected"]
-        .iter()
-        .all(|name| fs::metadata(spool.join(name)).map_or(0, |file| file.len()) == 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::script::log;
-    use crate::state::{Allocation, AllocationState};
-
-    #[test]
-    fn what_ended_allocations_leave_behind_goes_when_its_results_are_acknowledged() {
-        let place = tempfile::tempdir().expect("a folder");
-        let folder = FleetFolder::create(place.path()).expect("a folder");
-        let mut state = FleetState::default();
-        for (name, is_ended, results) in
-            [("1", true, ""), ("2", true, "r"), ("3", false, ""), ("4", true, ""), ("new5", false, "")]
-        {
-            let id = name.to_owned();
-            let spool = place.path().join("spool").join(name);
-            fs::create_dir(&spool).expect("a folder");
-            fs::write(spool.join("results"), results).expect("a file");
-            fs::write(log(folder.path(), &id), "said").expect("a file");
-            if name == "4" {
-                // Forgotten long ago.
-                for path in [spool, log(folder.path(), &id)] {
-                    let file = File::open(path).expect("it is there");
-                    file.set_modified(SystemTime::now() - 2 * STRANGE_FOR).expect("a time");
-                }
-            } else if name != "new5" {
-                let mut allocation = Allocation::default();
-                if is_ended {
-                    allocation.state = AllocationState::Completed;
-                }
-                state.allocations.insert(id, allocation);
-            }
-        }
-        let left = |part: &str| {
-            let names = fs::read_dir(place.path().join(part)).expect("a folder");
-            let mut names: Vec<_> = names
-                .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
-                .collect();
-            names.sort();
-            names.join(" ")
-        };
-        folder.sweep(&state, true).expect("a sweep");
-        assert_eq!(left("spool"), "2 3 new5", "results that may still be needed stay");
-        assert_eq!(left("logs"), "1.log 2.log 3.log new5.log", "what is shown has its log");
-        folder.sweep(&state, false).expect("a sweep");
-        assert_eq!(left("spool"), "3 new5");
-    }
 }

@@ -116,7 +116,7 @@ mod tests {
     fn place(worker: &str) -> (TempDir, WorkerScript) {
         let place = tempfile::Builder::new().prefix("it's $HOME").tempdir().expect("a folder");
         let folder = place.path().to_owned();
-        for name in ["logs", "ended"] {
+        for name in ["logs", "ended", "spool"] {
             fs::create_dir(folder.join(name)).expect("a folder");
         }
         let program = folder.join("nqueens");
@@ -160,6 +160,16 @@ mod tests {
                 ending != Completed,
                 "{entry:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_spool_with_results_stays() {
+        for (results, stays) in [("", false), ("r", true)] {
+            let (_place, script) =
+                place(&format!("mkdir spool/12_3; printf '{results}' > spool/12_3/results"));
+            outcome(&script);
+            assert_eq!(script.folder.join("spool/12_3").exists(), stays, "{results}");
         }
     }
 

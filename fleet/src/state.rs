@@ -167,13 +167,14 @@ impl FleetState {
         not_ended.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Forgets the allocations that ended first, beyond those kept for people.
-    pub(crate) fn forget(&mut self) {
+    /// Forgets the allocations that ended first, beyond those kept for people, and returns them.
+    pub fn forget(&mut self) -> Vec<AllocationId> {
         let ended = self.allocations.iter().filter(|(_, allocation)| allocation.state.has_ended());
         let mut ended: Vec<_> = ended.map(|(id, allocation)| (allocation.since, id.clone())).collect();
         ended.sort_unstable();
-        for (_, id) in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
-            self.allocations.remove(id);
-        }
+        ended.truncate(ended.len().saturating_sub(ENDED_KEPT));
+        let forgotten: Vec<_> = ended.into_iter().map(|(_, id)| id).collect();
+        self.allocations.retain(|id, _| !forgotten.contains(id));
+        forgotten
     }
 }

@@ -18,6 +18,8 @@ while :; do
     # More than 128 may be a signal that has come here.
     if [ $code -le 128 ] || ! kill -0 $worker 2> /dev/null; then break; fi
 done
+# What is in a spool may be reported after a requeue.
+[ -s spool/"$id"/results ] || [ -s spool/"$id"/rejected ] || rm -rf spool/"$id"
 echo "$code $(uname -n)" > ended/"~$id" && mv ended/"~$id" ended/"$id"
 # 0: told to go. 3: no more work. 4: time is up. None is a failure.
 case $code in 0 | 3 | 4) exit 0 ;; esac

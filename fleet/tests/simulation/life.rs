@@ -185,6 +185,7 @@ impl Life<'_> {
         let looked = look(clock, &mut self.disk, &mut way, &limits, demand, log);
         assert!(looked.is_ok() || *self.disk.is_killed.borrow());
         *self.disk.is_killed.borrow_mut() = false;
+        self.disk.state.forget();
         self.cluster.borrow_mut().pass(5);
     }
 

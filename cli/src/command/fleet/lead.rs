@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use nqueens_fleet::decide::is_due;
 use nqueens_fleet::folder::{FleetFolder, FleetSettings};
 use nqueens_fleet::look::look;
-use nqueens_fleet::state::Demand;
+use nqueens_fleet::state::{Demand, FleetState};
 use nqueens_model::operator::{CheckCounts, RunState, WorkerStatus};
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -23,9 +23,6 @@ use crate::target::Contact;
 /// A coordinator that needs longer is away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Time between two looks at what ended allocations have left behind.
-const SWEEP: Duration = Duration::from_mins(5);
-
 /// Leads a fleet until a signal comes or it has stopped. Without a coordinator it submits nothing. The lock keeps other leaders
 /// out.
 pub(super) fn lead(
@@ -37,7 +34,7 @@ pub(super) fn lead(
     let told = signals(None).context("listening for signals")?;
     let limits = settings.limits;
     let mut backend = settings.backend;
-    let (mut swept, mut is_away) = (None::<Instant>, false);
+    let mut is_away = false;
     block_on(async {
         let mut client = coordinator.map(Contact::client).transpose()?;
         loop {
@@ -49,16 +46,10 @@ pub(super) fn lead(
                 // A signal waits for its end: no submit is left without an answer.
                 look(now, &mut &*folder, &mut backend, &limits, demand, |line| info!("{line}"))?;
             }
-            let state = folder.state()?;
-            if state.has_stopped {
+            folder.remove(&folder.change(FleetState::forget)?);
+            if folder.state()?.has_stopped {
                 info!("the fleet has stopped: none of its allocations is left");
                 return Ok(ExitCode::SUCCESS);
-            }
-            if swept.is_none_or(|at| at.elapsed() >= SWEEP) {
-                swept = Some(Instant::now());
-                if let Err(error) = folder.sweep(&state, demand.is_none_or(|demand| demand.open > 0)) {
-                    warn!(%error, "can't remove what ended allocations have left");
-                }
             }
             if timeout(Duration::from_secs(limits.interval), stopped(told.clone())).await.is_ok() {
                 break;
