@@ -60,22 +60,58 @@ fn exit_codes_tell_why_a_worker_ended() {
 }
 
 #[test]
-fn another_sigterm_changes_nothing_and_a_second_ctrl_c_ends_it() {
+fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl_c_ends_it() {
     let (place, coordinator) = cluster("");
     // Jobs of minutes.
     operator(&place, &coordinator, "submit 20 --plan border --job-states 100000000000");
-    for (signals, code) in [(["-TERM", "-TERM"], 0), (["-INT", "-INT"], 130)] {
-        let mut worker = worker(&place, "--spool busy --drain-seconds 3");
+    for (first, second, code, returns) in
+        [("-TERM", Some("-TERM"), 0, true), ("-INT", None, 130, true), ("-INT", Some("-INT"), 130, false)]
+    {
+        let mut worker = worker(&place, "--spool busy --drain-seconds 1");
         eventually("it counts", || {
             workers(&place, &coordinator, "").iter().any(|worker| worker["leases"] != 0).then_some(())
         });
-        worker.signal(signals[0]);
-        eventually("it was told", || worker.said().contains("stopping").then_some(()));
-        worker.signal(signals[1]);
+        worker.signal(first);
+        if let Some(second) = second {
+            eventually("it was told", || worker.said().contains("stopping").then_some(()));
+            worker.signal(second);
+        }
         let outcome = ended(&mut worker);
         assert_eq!(outcome.code, code, "{}", outcome.stderr);
-        assert_eq!(outcome.stderr.contains("unreturned=0"), code == 0, "{}", outcome.stderr);
+        let farewell = "worker has stopped reason=\"a signal\" accepted=0 unreported=0 unreturned=0";
+        assert_eq!(outcome.stderr.contains(farewell), returns, "{}", outcome.stderr);
+        if returns {
+            let status: Value =
+                serde_json::from_str(&operator(&place, &coordinator, "status --json")).expect("JSON");
+            assert_eq!(status["runs"][0]["leased"], 0, "all are back");
+        }
     }
+}
+
+#[test]
+fn what_a_worker_can_not_work_with_it_says() {
+    const SECRET: &str = "correct-horse battery";
+    let place = Place::new().with_file("token", SECRET);
+    let worker = "worker --kernel scalar --coordinator http://127.0.0.1:1";
+    let mut busy = Background::start(&mut place.command(worker));
+    eventually("it runs", || busy.said().contains("no coordinator: check that it runs").then_some(()));
+    for (variables, arguments, code, why) in [
+        (&[][..], "", 1, "nqueens: another worker uses the spool nqueens-spool;"),
+        (&[], "--spool token/spool", 1, "nqueens: can't use the spool token/spool: Not a directory"),
+        (&[], "--token-file token", 1, "the token file token: a token has 16 to 256 visible ASCII"),
+        (&[("NQUEENS_TOKEN", SECRET)], "", 1, "the variable NQUEENS_TOKEN: a token has 16 to 256"),
+        (&[], "--token-file none", 1, "the token file none: No such file"),
+        (&[], "--coordinator localhost:7327", 2, "it does not begin with http"),
+        (&[], "--threads 0", 2, "threads must be a whole number"),
+        (&[], "--drain-seconds -1", 2, "unexpected argument"),
+    ] {
+        let worker = if arguments.contains("--coordinator") { "worker" } else { worker };
+        let outcome = place.run_with(variables, &format!("{worker} {arguments}"));
+        assert_eq!(outcome.code, code, "{arguments}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(why) && !outcome.stderr.contains("horse"), "{}", outcome.stderr);
+    }
+    busy.signal("-TERM");
+    assert_eq!(ended(&mut busy).code, 0);
 }
 
 #[test]
