@@ -1,11 +1,9 @@
 //! Where allocations come from: any batch system, by shell commands. Those for Slurm are here, tried with 22.05; `docs/fleet.md`
 //! has some for others.
 //!
-//! | command | its variables | its answer |
-//! |---|---|---|
-//! | submit | `SCRIPT`, `NAME`; with arrays `LAST` | submits one job of this name, or an array from 0 to `LAST`; prints its id as the last line's first word |
-//! | list | `NAME` | prints a line for each job of this name: id, state, node; or, between `\|`, id, state, reason, node |
-//! | cancel | `IDS` | removes these jobs, with a signal some seconds before: their workers drain |
+//! *Submit* (`SCRIPT`, `NAME`, with arrays `LAST`) submits one job, or an array from 0 to `LAST`, and prints its id as the last line's first
+//! word. *List* (`NAME`) prints a line for each job: id, state, node; or, between `|`, id, state, reason, node. *Cancel* (`IDS`) removes
+//! these, with a signal some seconds before: their workers drain.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,12 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::{CommandError, TIMEOUT, run};
 use crate::script::{WorkerScript, quote};
 use crate::state::{Allocation, AllocationId, AllocationState, Queue};
-
-/// Submits of one allocation each go on for so long; the rest is for the next look.
-const SUBMIT_FOR: Duration = Duration::from_secs(10);
-
-/// Jobs in one call: their ids have to fit into the environment.
-const IDS_AT_ONCE: usize = 500;
 
 /// Reasons of a pending job that Slurm itself holds: it could not start it.
 const HELD: [&str; 2] = ["launch failed requeued held", "JobHoldMaxRequeue"];
@@ -128,7 +120,8 @@ impl Backend for CommandBackend {
         if self.templates.arrays {
             return self.submit_once(count);
         }
-        let until = Instant::now() + SUBMIT_FOR;
+        // The rest is for the next look.
+        let until = Instant::now() + Duration::from_secs(10);
         let mut ids = Vec::new();
         while ids.len() < count as usize && (ids.is_empty() || Instant::now() < until) {
             match self.submit_once(1) {
@@ -157,7 +150,8 @@ impl Backend for CommandBackend {
     }
 
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
-        for ids in ids.chunks(IDS_AT_ONCE) {
+        // They have to fit into the environment.
+        for ids in ids.chunks(500) {
             self.run(&self.templates.cancel, &[("IDS", &ids.join(" "))])?;
         }
         Ok(())
@@ -304,8 +298,7 @@ mod tests {
     fn recorded_queues_of_slurm() {
         let of = |title: &str| {
             let entries = parse_queue(recorded(title)).expect("a queue");
-            let lines =
-                entries.iter().map(|(id, entry)| format!("{id} {} {}", entry.state.name(), entry.node));
+            let lines = entries.iter().map(|(id, entry)| format!("{id} {} {}", entry.state, entry.node));
             lines.collect::<Vec<_>>().join(", ")
         };
         let begun = "1_0 running n1, 1_1 running n2, 1_2 queued , 1_3 queued ";

@@ -31,12 +31,6 @@ const PROBE_S: u64 = 120;
 /// Time between two looks at the batch system while nothing changes, in seconds.
 const QUIET_S: u64 = 30;
 
-/// A look that took a second is followed by none for so many.
-const SLOWDOWN: u64 = 10;
-
-/// The longest pause after a slow look, in seconds.
-const PAUSE_MAX_S: u64 = 300;
-
 /// How large a fleet gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct FleetLimits {
@@ -58,18 +52,13 @@ pub struct FleetLimits {
     pub interval: u64,
 }
 
-/// Something to do now, in this order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FleetAction {
-    Submit(u32),
-    /// Remove these from the batch system. The workers of those that run drain.
-    End(Vec<AllocationId>),
-}
-
 /// The outcome of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    pub actions: Vec<FleetAction>,
+    /// Allocations to remove from the batch system now. The workers of those that run drain.
+    pub end: Vec<AllocationId>,
+    /// Allocations to submit then.
+    pub submit: u32,
     /// What happened and what is done about it, a line each, for the log.
     pub notes: Vec<String>,
 }
@@ -93,7 +82,8 @@ pub fn decide(
     queue: Option<&Queue>,
     demand: Option<Demand>,
 ) -> Decision {
-    let slow = now.saturating_sub(asked_at).saturating_mul(SLOWDOWN).min(PAUSE_MAX_S);
+    // A look that took a second is followed by none for ten, up to five minutes.
+    let slow = now.saturating_sub(asked_at).saturating_mul(10).min(300);
     state.look_at = now + slow.max(QUIET_S);
     let mut look = Look { now, state, limits, demand, decision: Decision::default() };
     let has_news = look.note_demand();
@@ -127,9 +117,8 @@ pub fn submitted(
     let why = match answer {
         Ok(ids) => {
             state.refused = Retry::default();
-            let (first, last) = (ids.first(), ids.last());
-            let names = first.zip(last).map(|(first, last)| format!(", {first} to {last}"));
-            let note = format!("submitted {}{}", ids.len(), names.unwrap_or_default());
+            let first = ids.first().map_or("none", String::as_str);
+            let note = format!("submitted {}, {first} first", ids.len());
             for id in ids {
                 state.allocations.entry(id).or_insert(Allocation { since: now, ..Allocation::default() });
             }
@@ -197,7 +186,7 @@ impl Look<'_> {
             if !seen.state.has_ended() && !self.state.allocations.contains_key(id) {
                 // Of an earlier life of this fleet, or of a submit without an answer.
                 self.state.allocations.insert(id.clone(), Allocation { since: now, ..seen.clone() });
-                self.note(format!("found {id}, {}", seen.state.name()));
+                self.note(format!("found {id}, {}", seen.state));
             }
         }
         for (id, allocation) in &mut self.state.allocations {
@@ -227,12 +216,10 @@ impl Look<'_> {
                 Held => vain = Some(format!("the batch system could not start {id}")),
                 Completed | TimeLimit | Refused | Lost if !has_gained => {
                     let fit = "no job was done meanwhile: do jobs fit into the time limit?";
-                    vain = Some(format!("{id} is {}, and {fit}", seen.name()));
+                    vain = Some(format!("{id} is {seen}, and {fit}"));
                 }
                 Completed | TimeLimit => is_well = true,
-                Queued if allocation.state != Unknown => {
-                    (allocation.restarts, allocation.told_at) = (allocation.restarts + 1, None);
-                }
+                Queued if allocation.state != Unknown => allocation.told_at = None,
                 _ => {}
             }
             if seen != Leaving {
@@ -267,7 +254,7 @@ impl Look<'_> {
     fn end(&mut self, ids: Vec<AllocationId>, why: &str) {
         if !ids.is_empty() {
             self.note(format!("ending {} allocations: {why}", ids.len()));
-            self.decision.actions.push(FleetAction::End(ids));
+            self.decision.end.extend(ids);
         }
     }
 
@@ -282,8 +269,8 @@ impl Look<'_> {
         let surplus = if is_idle { alive } else { alive.saturating_sub(self.limits.workers_max) };
         let queued = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Queued);
         let mut queued: Vec<_> = queued.collect();
-        // Those that never ran go first: a spool may have results of the others.
-        queued.sort_by_key(|(_, allocation)| (allocation.restarts, u64::MAX - allocation.since));
+        // Those that never ran, on no node, go first: a spool may have results of the others.
+        queued.sort_by_key(|(_, allocation)| (!allocation.node.is_empty(), u64::MAX - allocation.since));
         queued.truncate(usize::try_from(surplus).unwrap_or(usize::MAX));
         let queued = tell(self.now, queued.into_iter());
         self.end(queued, "they are not needed");
@@ -291,18 +278,12 @@ impl Look<'_> {
 
     /// Submits what the demand and the limits allow.
     fn grow(&mut self) {
-        let Some(demand) = self.demand else { return };
+        let Some(demand @ Demand { open, threads, .. }) = self.demand else { return };
         let count = wanted(self.now, self.state, self.limits, demand);
         let Some(count) = u32::try_from(count).ok().filter(|count| *count > 0) else { return };
-        self.note(format!(
-            "submitting {count}: {} threads have something to count, {} count; {} allocations are alive, {} of them queued",
-            demand.open,
-            demand.threads,
-            self.state.count(AllocationState::is_alive),
-            queued(self.state)
-        ));
+        self.note(format!("submitting {count}: {open} threads have something to count, {threads} count"));
         self.state.open_submit = Some(self.now + SETTLE_S);
-        self.decision.actions.push(FleetAction::Submit(count));
+        self.decision.submit = count;
     }
 }
 
@@ -318,11 +299,6 @@ fn tell<'a>(
         id.clone()
     });
     told.collect()
-}
-
-/// Allocations that may be queued; one of a state that nobody knows may be.
-fn queued(state: &FleetState) -> u64 {
-    state.count(|state| matches!(state, AllocationState::Queued | AllocationState::Unknown))
 }
 
 /// Allocations to submit now, as the demand and the limits allow.
@@ -347,7 +323,9 @@ pub fn wanted(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand
         // The first ones will show.
         limits.backlog.saturating_sub(alive)
     } else {
-        limits.backlog.max(2 * fresh).saturating_sub(queued(state))
+        // One of a state that nobody knows may be queued.
+        let queued = state.count(|is| matches!(is, AllocationState::Queued | AllocationState::Unknown));
+        limits.backlog.max(2 * fresh).saturating_sub(queued)
     };
     let own = state.count(|state| state == AllocationState::Running) * threads;
     // Beside workers that are not of this fleet.

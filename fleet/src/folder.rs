@@ -3,8 +3,7 @@
 //! ```text
 //! DIR/settings.json  how it was started last
 //! DIR/state.json     what it knows; replaced as a whole
-//! DIR/state.lock     held while the state is read and replaced
-//! DIR/fleet.lock     held by the process that submits and stops; one at a time
+//! DIR/*.lock         held by the process that leads it, and while the state is read and replaced
 //! DIR/worker.sh      what allocations run
 //! DIR/logs/          a log for each allocation
 //! DIR/ended/         exit code and node of each allocation that has ended
@@ -27,10 +26,6 @@ use crate::look::StateStore;
 use crate::script::log;
 use crate::state::{AllocationId, FleetState};
 
-/// Attempts to lead a fleet, and the time between two.
-const LEAD_TRIES: u32 = 5;
-const LEAD_PAUSE: Duration = Duration::from_millis(50);
-
 /// How a fleet was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetSettings {
@@ -39,7 +34,7 @@ pub struct FleetSettings {
 }
 
 #[derive(Clone, Debug)]
-pub struct FleetFolder(PathBuf);
+pub struct FleetFolder(pub PathBuf);
 
 impl FleetFolder {
     /// The folder of a fleet, made if need be.
@@ -62,19 +57,15 @@ impl FleetFolder {
         }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// Leads the fleet as long as the lock lives; `None` if another process does.
     pub fn lead(&self) -> io::Result<Option<File>> {
         let lock = self.lock_file("fleet.lock")?;
-        for _ in 0..LEAD_TRIES {
+        for _ in 0..5 {
             if lock.try_lock().is_ok() {
                 return Ok(Some(lock));
             }
             // It may be a look by 'fleet status'.
-            thread::sleep(LEAD_PAUSE);
+            thread::sleep(Duration::from_millis(50));
         }
         Ok(None)
     }
@@ -146,8 +137,6 @@ impl FleetFolder {
 }
 
 impl StateStore for &FleetFolder {
-    type Error = io::Error;
-
     fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
         FleetFolder::change(self, change)
     }

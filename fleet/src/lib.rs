@@ -1,11 +1,5 @@
 //! A fleet: workers that a batch system runs for the open runs of a coordinator.
 //!
-//! ```text
-//! demand, queue --> decide (pure) --> actions --> Backend: Slurm, or any system by three shell commands
-//!                      |
-//!                  FleetState, on disk between two looks: a restarted fleet goes on where the last one stopped
-//! ```
-//!
 //! An *allocation* is one job of the batch system with one worker in it. [`decide`](decide::decide) has no I/O, no clock
 //! and no randomness. [`look`](look::look) carries its actions out. `tests/simulation/main.rs` runs both against
 //! thousands of simulated clusters.

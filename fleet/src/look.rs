@@ -1,17 +1,16 @@
 //! One look at the batch system and the coordinator, and what is done about it.
 
+use std::io;
+
 use crate::UnixSeconds;
 use crate::backend::Backend;
-use crate::decide::{FleetAction, FleetLimits, decide, submitted};
+use crate::decide::{FleetLimits, decide, submitted};
 use crate::state::{Demand, FleetState};
 
 /// Where the state of a fleet lies.
 pub trait StateStore {
-    /// Why it can't be read or written.
-    type Error;
-
     /// Reads the state, changes it, and returns when it is safe.
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Self::Error>;
+    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T>;
 }
 
 /// Looks once, and acts. `clock` tells the time. `demand` is what the coordinator answered a moment ago, `None` if it did
@@ -26,7 +25,7 @@ pub fn look<Store: StateStore>(
     limits: &FleetLimits,
     demand: Option<Demand>,
     mut log: impl FnMut(String),
-) -> Result<(), Store::Error> {
+) -> io::Result<()> {
     let asked_at = clock();
     let known = store.change(|state| state.not_ended())?;
     let queue = backend.list(&known);
@@ -36,24 +35,16 @@ pub fn look<Store: StateStore>(
         log(format!("no list of allocations: {error}"));
     }
     decision.notes.into_iter().for_each(&mut log);
-    for action in decision.actions {
-        let outcome = match &action {
-            FleetAction::Submit(count) => {
-                let mut next = Some(*count);
-                while let Some(count) = next {
-                    let answer = backend.submit(count);
-                    let (note, fewer) = store.change(|state| submitted(clock(), state, count, answer))?;
-                    log(note);
-                    next = fewer;
-                }
-                Ok(())
-            }
-            FleetAction::End(ids) => backend.end(ids),
-        };
-        if let Err(error) = outcome {
-            // Whoever is still there is told again.
-            log(format!("can't tell allocations to end: {error}"));
-        }
+    if let Err(error) = backend.end(&decision.end) {
+        // Whoever is still there is told again.
+        log(format!("can't end allocations: {error}"));
+    }
+    let mut next = Some(decision.submit).filter(|count| *count > 0);
+    while let Some(count) = next {
+        let answer = backend.submit(count);
+        let (note, fewer) = store.change(|state| submitted(clock(), state, count, answer))?;
+        log(note);
+        next = fewer;
     }
     Ok(())
 }

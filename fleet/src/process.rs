@@ -15,12 +15,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(40);
 /// The most that a command may print, in bytes: a line of `squeue` for each of 100,000 jobs.
 const OUTPUT_MAX: u64 = 16 << 20;
 
-/// The most of its complaint that is kept, in characters.
-const COMPLAINT_MAX: usize = 500;
-
-/// Pause between two looks at a process.
-const POLL: Duration = Duration::from_millis(10);
-
 /// Why a command gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
@@ -58,7 +52,7 @@ pub fn run(command: &mut Command, timeout: Duration) -> Result<String, CommandEr
         } else if Instant::now() >= until {
             format!("no answer within {} s", timeout.as_secs())
         } else {
-            thread::sleep(POLL);
+            thread::sleep(Duration::from_millis(10));
             continue;
         };
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
@@ -73,7 +67,7 @@ pub fn run(command: &mut Command, timeout: Duration) -> Result<String, CommandEr
     }
     let said = text(&mut stderr).unwrap_or_default();
     let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let said = lines.join("; ").chars().filter(|c| !c.is_control()).take(COMPLAINT_MAX).collect::<String>();
+    let said = lines.join("; ").chars().filter(|c| !c.is_control()).take(500).collect::<String>();
     Err(CommandError::Failed(if said.is_empty() { status.to_string() } else { said }))
 }
 

@@ -8,12 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::{Allocation, AllocationState};
 
-/// Exit code of a worker that the coordinator refused: another version, a wrong token, untrusted.
-const REFUSED: i32 = 5;
-
-/// Bytes at the end of a log, of which the last line tells why a worker failed.
-const LOG_END: u64 = 8 << 10;
-
 /// What the workers of a fleet are started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerScript {
@@ -63,7 +57,8 @@ impl WorkerScript {
         let code: i32 = code.parse().ok()?;
         let ending = match code {
             0 | 3 | 4 => AllocationState::Completed,
-            REFUSED => AllocationState::Refused,
+            // Another version, a wrong token, untrusted.
+            5 => AllocationState::Refused,
             _ => AllocationState::Failed,
         };
         let mut entry = Allocation { state: ending, node: node.to_owned(), ..Allocation::default() };
@@ -83,10 +78,11 @@ impl WorkerScript {
 }
 
 fn log_end(path: &Path) -> io::Result<String> {
+    let most = 8 << 10;
     let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(LOG_END)))?;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(most)))?;
     let mut bytes = Vec::new();
-    file.take(LOG_END).read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::Display;
 
 use crate::UnixSeconds;
 
@@ -17,9 +17,7 @@ pub type AllocationId = String;
 pub type Queue = BTreeMap<AllocationId, Allocation>;
 
 /// What an allocation does, or how it ended: from `Completed` on.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AllocationState {
@@ -56,10 +54,6 @@ impl AllocationState {
     pub fn has_ended(self) -> bool {
         self >= Self::Completed
     }
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One job of the batch system, with one worker in it.
@@ -69,7 +63,6 @@ pub struct Allocation {
     pub since: UnixSeconds,
     /// Where it runs or ran; empty if that is not known.
     pub node: String,
-    pub restarts: u32,
     /// Since when the batch system has not listed it.
     pub absent_since: Option<UnixSeconds>,
     /// When it was told to stop or end.
@@ -156,8 +149,7 @@ impl FleetState {
     pub fn summary(&self) -> String {
         let mut counts = BTreeMap::<_, u64>::new();
         self.allocations.values().for_each(|allocation| *counts.entry(allocation.state).or_default() += 1);
-        let counts: Vec<_> =
-            counts.iter().map(|(state, count)| format!("{count} {}", state.name())).collect();
+        let counts: Vec<_> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
         if counts.is_empty() { "no allocations".to_owned() } else { counts.join(", ") }
     }
 

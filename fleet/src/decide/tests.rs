@@ -5,6 +5,13 @@ use crate::state::AllocationState::{
 
 const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: Some(4), interval: 5 };
 
+impl Decision {
+    /// Who is ended, and how many are submitted.
+    fn acts(self) -> (Vec<AllocationId>, u32) {
+        (self.end, self.submit)
+    }
+}
+
 fn demand(open: u64, done: u64) -> Demand {
     Demand { open, done, workers: 0, threads: 0 }
 }
@@ -35,26 +42,21 @@ fn a_fleet_is_as_large_as_the_demand_the_backlog_and_its_limit_allow() {
     let submits = |states: &[AllocationState], open: u64, threads: u64| {
         let mut state = FleetState::default();
         let demand = Some(Demand { open, done: 0, workers: 1, threads });
-        let actions = look(0, &mut state, states, demand).actions;
-        actions
-            .iter()
-            .map(|action| matches!(action, FleetAction::Submit(_)).then_some(action.clone()))
-            .collect::<Vec<_>>()
+        look(0, &mut state, states, demand).submit
     };
-    let submit = |count| vec![Some(FleetAction::Submit(count))];
-    assert_eq!(submits(&[], 0, 0), []);
-    assert_eq!(submits(&[], 1, 0), submit(1), "one job");
-    assert_eq!(submits(&[], 100, 0), submit(2), "the backlog");
-    assert_eq!(submits(&[Queued], 100, 0), submit(1));
-    assert_eq!(submits(&[Running; 9], 100, 36), submit(1), "the limit");
-    assert_eq!(submits(&[Running], 8, 4), submit(1), "the demand");
-    assert_eq!(submits(&[Running], 8, 8), [], "somebody else's 4 threads count the rest");
-    assert_eq!(submits(&[Unknown; 2], 100, 0), [], "they may be queued");
+    assert_eq!(submits(&[], 0, 0), 0);
+    assert_eq!(submits(&[], 1, 0), 1, "one job");
+    assert_eq!(submits(&[], 100, 0), 2, "the backlog");
+    assert_eq!(submits(&[Queued], 100, 0), 1);
+    assert_eq!(submits(&[Running; 9], 100, 36), 1, "the limit");
+    assert_eq!(submits(&[Running], 8, 4), 1, "the demand");
+    assert_eq!(submits(&[Running], 8, 8), 0, "somebody else's 4 threads count the rest");
+    assert_eq!(submits(&[Unknown; 2], 100, 0), 0, "they may be queued");
 
     let mut state = FleetState::default();
     look(0, &mut state, &[Running; 10], Some(demand(100, 0)));
-    let gone = look(5, &mut state, &[Leaving; 10], Some(demand(100, 1))).actions;
-    assert_eq!(gone, [FleetAction::Submit(2)], "their place is free");
+    let gone = look(5, &mut state, &[Leaving; 10], Some(demand(100, 1))).acts();
+    assert_eq!(gone, (Vec::new(), 2), "their place is free");
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
     for now in 0..20_000 {
         let decision = look(now, &mut state, &states, Some(demand(1, 0)));
         states.fill(Completed);
-        if decision.actions == [FleetAction::Submit(1)] {
+        if decision.submit == 1 {
             submits.push(now);
             submitted(now, &mut state, 1, Ok(vec![id(states.len())]));
             states.push(Running);
@@ -107,22 +109,22 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
 fn what_the_batch_system_can_t_start_is_replaced() {
     let mut state = FleetState::default();
     look(0, &mut state, &[Running, Queued], None);
-    let replaced = look(5, &mut state, &[Running, Held], Some(demand(100, 1))).actions;
-    assert_eq!(replaced, [FleetAction::End(vec![id(1)]), FleetAction::Submit(2)], "it takes no place");
+    let replaced = look(5, &mut state, &[Running, Held], Some(demand(100, 1))).acts();
+    assert_eq!(replaced, (vec![id(1)], 2), "it takes no place");
     submitted(5, &mut state, 2, Ok(vec![id(2), id(3)]));
-    let again = look(10, &mut state, &[Running, Held, Held, Held], Some(demand(100, 1))).actions;
-    assert_eq!(again, [FleetAction::End(vec![id(2), id(3)]), FleetAction::Submit(2)]);
+    let again = look(10, &mut state, &[Running, Held, Held, Held], Some(demand(100, 1))).acts();
+    assert_eq!(again, (vec![id(2), id(3)], 2));
     submitted(10, &mut state, 2, Ok(vec![id(4), id(5)]));
     let states = [Running, Held, Held, Held, Held, Held];
-    let later = look(15, &mut state, &states, Some(demand(100, 1))).actions;
-    assert_eq!(later, [FleetAction::End(vec![id(4), id(5)])], "for nothing twice: not at once");
+    let later = look(15, &mut state, &states, Some(demand(100, 1))).acts();
+    assert_eq!(later, (vec![id(4), id(5)], 0), "for nothing twice: not at once");
     let mut stopped = state.clone();
     stopped.stop();
-    let ends = look(100, &mut stopped, &states, None).actions;
-    assert_eq!(ends, [FleetAction::End((0..6).map(id).collect())]);
+    let ends = look(100, &mut stopped, &states, None).acts();
+    assert_eq!(ends, ((0..6).map(id).collect(), 0));
     // Of an earlier life.
     let mut fresh = FleetState::default();
-    assert_eq!(look(0, &mut fresh, &[Held], None).actions, [FleetAction::End(vec![id(0)])]);
+    assert_eq!(look(0, &mut fresh, &[Held], None).acts(), (vec![id(0)], 0));
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn refused_submits_are_tried_again_later() {
     let mut state = FleetState::default();
     let mut submits = Vec::new();
     for now in 0..10_000 {
-        if !look(now, &mut state, &[], Some(demand(1, 0))).actions.is_empty() {
+        if look(now, &mut state, &[], Some(demand(1, 0))).submit > 0 {
             submits.push(now);
             submitted(now, &mut state, 1, Err(CommandError::Failed("no such partition".to_owned())));
         }
@@ -143,12 +145,12 @@ fn refused_submits_are_tried_again_later() {
 fn without_work_what_waits_is_withdrawn_and_what_runs_goes_on() {
     let mut state = FleetState::default();
     let states = [Running, Queued];
-    assert_eq!(look(0, &mut state, &states, Some(demand(1, 9))).actions, []);
-    assert_eq!(look(14, &mut state, &states, None).actions, [], "nobody can tell");
+    assert_eq!(look(0, &mut state, &states, Some(demand(1, 9))).acts(), (Vec::new(), 0));
+    assert_eq!(look(14, &mut state, &states, None).acts(), (Vec::new(), 0), "nobody can tell");
     assert!(is_due(15, &state, &LIMITS, Some(demand(0, 10))));
-    assert_eq!(look(15, &mut state, &states, Some(demand(0, 10))).actions, [FleetAction::End(vec![id(1)])]);
-    assert_eq!(look(16, &mut state, &states, Some(demand(0, 10))).actions, [], "it was told");
-    assert_eq!(look(45, &mut state, &states, Some(demand(0, 10))).actions, [FleetAction::End(vec![id(1)])]);
+    assert_eq!(look(15, &mut state, &states, Some(demand(0, 10))).acts(), (vec![id(1)], 0));
+    assert_eq!(look(16, &mut state, &states, Some(demand(0, 10))).acts(), (Vec::new(), 0), "it was told");
+    assert_eq!(look(45, &mut state, &states, Some(demand(0, 10))).acts(), (vec![id(1)], 0));
 }
 
 #[test]
@@ -157,11 +159,11 @@ fn a_stop_ends_all_and_waits_for_what_may_be_queued_again() {
     look(0, &mut state, &[Running, Suspended, Queued], None);
     state.stop();
     let step =
-        |now, state: &mut FleetState, states: &[AllocationState]| look(now, state, states, None).actions;
-    let all = [FleetAction::End(vec![id(0), id(1), id(2)])];
+        |now, state: &mut FleetState, states: &[AllocationState]| look(now, state, states, None).acts();
+    let all = (vec![id(0), id(1), id(2)], 0);
     assert_eq!(step(10, &mut state, &[Running, Suspended, Queued]), all);
-    assert_eq!(step(20, &mut state, &[Running, Leaving, Cancelled]), []);
-    assert_eq!(step(40, &mut state, &[Running, Leaving, Cancelled]), [FleetAction::End(vec![id(0)])]);
+    assert_eq!(step(20, &mut state, &[Running, Leaving, Cancelled]), (Vec::new(), 0));
+    assert_eq!(step(40, &mut state, &[Running, Leaving, Cancelled]), (vec![id(0)], 0));
     step(45, &mut state, &[Completed, Leaving, Cancelled]);
     assert!(!state.has_stopped, "it may be queued again");
     step(50, &mut state, &[Completed, Cancelled, Cancelled]);
@@ -186,11 +188,8 @@ fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
     let limits = FleetLimits { backlog: 100, ..LIMITS };
     let mut step = |now, state: &mut FleetState, states: &mut Vec<AllocationState>, most: usize| {
         let open = Some(demand(100, now));
-        let actions = decide(now, now, state, &limits, Some(&queue(states)), open).actions;
-        let mut next = actions.iter().find_map(|action| match action {
-            FleetAction::Submit(count) => Some(*count),
-            FleetAction::End(_) => None,
-        });
+        let wanted = decide(now, now, state, &limits, Some(&queue(states)), open).submit;
+        let mut next = Some(wanted).filter(|count| *count > 0);
         while let Some(count) = next {
             calls.push((now, count));
             let alive = states.iter().filter(|state| state.is_alive()).count();
@@ -224,7 +223,8 @@ fn the_backlog_grows_with_what_has_just_begun() {
     let (mut state, mut states, mut sizes) = (FleetState::default(), Vec::new(), Vec::new());
     let mut step = |now, becomes| {
         let decision = decide(now, now, &mut state, &limits, Some(&queue(&states)), Some(demand(9_999, now)));
-        if let [FleetAction::Submit(count)] = decision.actions[..] {
+        let count = decision.submit;
+        if count > 0 {
             sizes.push(count);
             let ids = (states.len()..).map(id).take(count as usize).collect();
             submitted(now, &mut state, count, Ok(ids));
@@ -244,12 +244,12 @@ fn threads_are_those_that_workers_report() {
     let wants = |workers, threads, open| {
         let mut state = FleetState::default();
         let demand = Some(Demand { open, done: 0, workers, threads });
-        decide(0, 0, &mut state, &limits, Some(&queue(&[Running])), demand).actions
+        decide(0, 0, &mut state, &limits, Some(&queue(&[Running])), demand).acts()
     };
-    assert_eq!(wants(0, 0, 64), [FleetAction::Submit(1)], "two at first, not one for each job");
-    assert_eq!(wants(1, 16, 32), [FleetAction::Submit(1)]);
-    assert_eq!(wants(1, 16, 33), [FleetAction::Submit(2)]);
-    assert_eq!(wants(2, 32, 32), [], "somebody else counts the rest");
+    assert_eq!(wants(0, 0, 64), (Vec::new(), 1), "two at first, not one for each job");
+    assert_eq!(wants(1, 16, 32), (Vec::new(), 1));
+    assert_eq!(wants(1, 16, 33), (Vec::new(), 2));
+    assert_eq!(wants(2, 32, 32), (Vec::new(), 0), "somebody else counts the rest");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A fleet's lives on a simulated cluster, and what has to hold.
 
 use std::cell::RefCell;
+use std::io;
 
 use nqueens_fleet::backend::Backend;
 use nqueens_fleet::decide::is_due;
@@ -58,10 +59,6 @@ impl Happened {
     }
 }
 
-/// The process of the fleet is killed where this is the outcome.
-#[derive(Debug)]
-struct Killed;
-
 /// The state on disk. After a kill nothing is written any more.
 struct SimDisk<'a> {
     state: FleetState,
@@ -69,11 +66,9 @@ struct SimDisk<'a> {
 }
 
 impl StateStore for SimDisk<'_> {
-    type Error = Killed;
-
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Killed> {
+    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
         if *self.is_killed.borrow() {
-            return Err(Killed);
+            return Err(io::Error::other("killed"));
         }
         Ok(change(&mut self.state))
     }

@@ -1,6 +1,5 @@
 //! The process that leads a fleet: it looks, acts, and waits.
 
-use std::fs::File;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,15 +19,10 @@ use crate::runtime::block_on;
 use crate::signals::{Signal, signals, stopped};
 use crate::target::Contact;
 
-/// A coordinator that needs longer is away.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-
-/// Leads a fleet until a signal comes or it has stopped. Without a coordinator it submits nothing. The lock keeps other leaders
-/// out.
+/// Leads a fleet, whose lock the caller holds, until a signal comes or it has stopped. Without a coordinator it submits nothing.
 pub(super) fn lead(
     folder: &FleetFolder,
     settings: FleetSettings,
-    _lock: &File,
     coordinator: Option<&Contact>,
 ) -> anyhow::Result<ExitCode> {
     let told = signals(None).context("listening for signals")?;
@@ -84,7 +78,7 @@ async fn ask(client: Option<&mut OperatorClient>, is_away: &mut bool) -> Option<
 pub(super) async fn demand(client: &mut OperatorClient) -> anyhow::Result<Demand> {
     let asked = async { anyhow::Ok((client.runs().await?, client.workers().await?)) };
     let (runs, workers) =
-        timeout(ANSWER_WITHIN, asked).await.context("the coordinator does not answer")??;
+        timeout(Duration::from_secs(20), asked).await.context("the coordinator does not answer")??;
     let counts = |worker: &&WorkerStatus| worker.present && !worker.draining && worker.distrusted.is_none();
     let progress = || runs.iter().map(|run| &run.progress);
     let of = |counts: &[u32]| counts.iter().copied().map(u64::from).sum::<u64>();

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
+use anyhow::ensure;
 use clap::{Args, Subcommand};
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::FleetFolder;
@@ -72,14 +72,14 @@ fn stop(folder: &FleetFolder) -> anyhow::Result<ExitCode> {
     folder.change(FleetState::stop)?;
     loop {
         let before = folder.state()?;
-        if let Some(lock) = folder.lead()? {
-            return lead::lead(folder, folder.settings()?, &lock, None);
+        if let Some(_lock) = folder.lead()? {
+            return lead::lead(folder, folder.settings()?, None);
         }
+        if before.has_stopped {
+            return Ok(ExitCode::SUCCESS);
+        }
+        ensure!(before.is_stopping, "the fleet was started again while it stopped");
         // Its own process stops it, or ends before it has.
-        match (before.is_stopping, before.has_stopped) {
-            (true, true) => return Ok(ExitCode::SUCCESS),
-            (true, false) => thread::sleep(Duration::from_secs(1)),
-            (false, _) => bail!("the fleet was started again while it stopped"),
-        }
+        thread::sleep(Duration::from_secs(1));
     }
 }

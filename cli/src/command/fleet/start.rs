@@ -137,28 +137,23 @@ impl FleetOptions {
         let worker = self.worker(std::path::absolute(&self.dir.dir)?, time_limit)?;
         let mut backend = CommandBackend { worker, templates };
         if self.dry_run {
-            return self.describe(&backend);
+            let demand = block_on(async { demand(&mut self.contact.client()?).await })?;
+            let Demand { open, threads, .. } = demand;
+            let count = wanted(0, &FleetState::default(), &self.limits, demand);
+            print_line(format_args!(
+                "{open} threads have something to count, {threads} count: {count} allocations would be submitted first"
+            ))?;
+            print_line(backend.describe(count.max(1)))?;
+            return Ok(ExitCode::SUCCESS);
         }
         let folder = FleetFolder::create(&self.dir.dir)?;
-        let Some(lock) = folder.lead()? else {
-            bail!("another process leads the fleet in {}", folder.path().display());
+        let Some(_lock) = folder.lead()? else {
+            bail!("another process leads the fleet in {}", folder.0.display());
         };
-        folder.path().clone_into(&mut backend.worker.folder);
+        folder.0.clone_into(&mut backend.worker.folder);
         backend.worker.write().context("writing the script of the workers")?;
         let settings = FleetSettings { limits: self.limits, backend };
         folder.begin(&settings)?;
-        lead(&folder, settings, &lock, Some(&self.contact))
-    }
-
-    /// Prints what the fleet would do.
-    fn describe(&self, backend: &CommandBackend) -> anyhow::Result<ExitCode> {
-        let demand = block_on(async { demand(&mut self.contact.client()?).await })?;
-        let Demand { open, threads, .. } = demand;
-        let count = wanted(0, &FleetState::default(), &self.limits, demand);
-        print_line(format_args!(
-            "{open} threads have something to count, {threads} count: {count} allocations would be submitted first"
-        ))?;
-        print_line(backend.describe(count.max(1)))?;
-        Ok(ExitCode::SUCCESS)
+        lead(&folder, settings, Some(&self.contact))
     }
 }

@@ -39,7 +39,7 @@ impl FleetStatusCommand {
         use AllocationState::{Cancelled, Completed, TimeLimit};
         let folder = FleetFolder::open(&self.dir.dir)?;
         let (led, settings, state) = (folder.lead()?.is_none(), folder.settings()?, folder.state()?);
-        let status = FleetStatus { led, folder: folder.path().to_owned(), settings, state };
+        let status = FleetStatus { led, folder: folder.0.clone(), settings, state };
         if self.json.json {
             print_line(serde_json::to_value(status)?)?;
             return Ok(ExitCode::SUCCESS);
@@ -52,10 +52,10 @@ impl FleetStatusCommand {
             let log = log(&status.folder, id).display().to_string();
             let log = if allocation.why.is_empty() { log } else { format!("{log}\n{}", allocation.why) };
             let (name, since) =
-                (allocation.state.name().to_owned(), span(to_f64(now().saturating_sub(allocation.since))));
-            vec![id.clone(), name, since, allocation.restarts.to_string(), allocation.node.clone(), log]
+                (allocation.state.to_string(), span(to_f64(now().saturating_sub(allocation.since))));
+            vec![id.clone(), name, since, allocation.node.clone(), log]
         });
-        print_table(&["ALLOCATION", "STATE", ">SINCE", ">RESTARTS", "NODE", "LOG"], rows)?;
+        print_table(&["ALLOCATION", "STATE", ">SINCE", "NODE", "LOG"], rows)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -71,10 +71,9 @@ impl FleetStatus {
             (false, false) => "no process leads it: nothing is submitted",
         };
         let mut lines = vec![format!("{}; {most} at most", state.summary()), doing.to_owned()];
-        let demand = state.demand.map(|Demand { open, threads, .. }| {
-            format!("{open} threads have something to count, {threads} count")
-        });
-        lines.extend(demand);
+        if let Some(Demand { open, threads, .. }) = state.demand {
+            lines.push(format!("{open} threads have something to count, {threads} count"));
+        }
         let wait = |until: UnixSeconds| until.saturating_sub(now());
         lines.extend(state.cap.map(|(most, probe_at)| {
             format!(
