@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
 use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
@@ -92,6 +93,7 @@ async fn who_fails_everything_stops_nothing() {
         let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
         let results: Vec<_> = other.sync(sync).await.unwrap().leases.iter().map(honest).collect();
         other.report(&results).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     house.close().await;
     ledger.audit().await;

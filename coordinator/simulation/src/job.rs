@@ -9,7 +9,7 @@ use nqueens_model::message::EncodedJob;
 
 /// The plan that all runs go by: of a board whose total nobody has published.
 pub(crate) fn plan() -> Plan {
-    Plan::new(BoardSize::MAX, PlanKind::Rows)
+    Plan::with_states_per_job(BoardSize::MAX, PlanKind::Rows, 1 << 50)
 }
 
 /// A job of a small board, in place of all.

@@ -31,6 +31,7 @@
 
 mod checks;
 mod grant;
+mod job;
 mod lease;
 mod order;
 mod recounts;
@@ -56,12 +57,13 @@ use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
 
 pub use checks::{CheckOutcome, Differing};
+pub use job::{JobState, JobStatus};
 pub use lease::Held;
 pub(crate) use recounts::Finding;
 pub use recounts::{Task, Why};
 pub use report::{Accepted, Judgement};
 pub use review::{InDoubt, Outcast};
-pub use run::{Basis, JobState, JobStatus, Run, RunSettings};
+pub use run::{Basis, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::{Machine, MachineReputation};
 pub use worker::{Busy, Worker};

@@ -14,7 +14,7 @@ use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::operator::recounts_wanted;
 
 use super::checks::CheckOutcome;
-use super::run::{OWN, WHOLE};
+use super::job::{OWN, WHOLE};
 use super::ticket::Lot;
 use super::{Accepted, Dispatch, JobState, Millis, Run, Sums};
 

@@ -1,0 +1,90 @@
+//! Where a job stands.
+
+use strum::IntoStaticStr;
+
+use super::Policy;
+
+/// All of a job was recounted, as it was drawn.
+pub(super) const WHOLE: u8 = u8::MAX;
+
+/// All of a job was counted by the coordinator, but not drawn: others may have had a hand in which it is.
+pub(super) const OWN: u8 = u8::MAX - 1;
+
+/// Where a job stands; the discriminants are the database's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[repr(u8)]
+#[strum(serialize_all = "snake_case")]
+pub enum JobState {
+    /// Waits for a worker.
+    Ready = 0,
+    /// Somebody counts it.
+    Leased = 1,
+    /// Has its accepted result.
+    Done = 2,
+    /// Failed too often or is disputed: waits for somebody's eye.
+    Quarantined = 3,
+}
+
+impl JobState {
+    /// The state's name for people and in exports.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The state that the database stores as this number.
+    pub fn from_stored(number: i64) -> Option<Self> {
+        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
+            .into_iter()
+            .find(|state| *state as i64 == number)
+    }
+}
+
+/// The state of a job in the ledger, without its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobStatus {
+    /// Where it stands.
+    pub state: JobState,
+    /// Leases given out so far.
+    pub epoch: u32,
+    /// Attempts that failed.
+    pub failures: u16,
+    /// Leases that ran out.
+    pub lapses: u16,
+    /// Its result was counted alike under another credential.
+    pub confirmed: bool,
+    /// Parts of it that the coordinator has recounted to the same; 255 if all of it. 254 if it has counted all of it, but has
+    /// not drawn it.
+    pub recounted: u8,
+    /// Estimated work in states, at least 1.
+    pub estimate: u64,
+}
+
+impl JobStatus {
+    /// Of a job that was just planned.
+    pub fn planned(estimate: u64) -> Self {
+        Self {
+            state: JobState::Ready,
+            epoch: 0,
+            failures: 0,
+            lapses: 0,
+            confirmed: false,
+            recounted: 0,
+            estimate,
+        }
+    }
+
+    /// Whether the coordinator has counted all of it itself, to the same.
+    pub fn is_recounted(&self) -> bool {
+        self.recounted >= OWN
+    }
+
+    /// Whether it has failed or run out so often that it may be the job.
+    pub(super) fn is_failing(&self, policy: &Policy) -> bool {
+        u32::from(self.failures) >= policy.failures_max || u32::from(self.lapses) >= policy.lapses_max
+    }
+
+    /// Recounts that agree with its result: none of 254, one of 255.
+    pub(super) fn recounts(&self) -> u32 {
+        u32::from(self.recounted % OWN)
+    }
+}
