@@ -101,13 +101,18 @@ impl FleetFolder {
         self.change(FleetState::begin)
     }
 
-    /// Removes what allocations that the state has forgotten have left: results in their spools can't be reported any more.
+    /// Removes what allocations that the state has forgotten have left, but no results that wait to be reported: a worker with
+    /// that spool reports them.
     pub fn remove(&self, forgotten: &[AllocationId]) {
         for id in forgotten {
             // What is not there is gone.
             drop(fs::remove_file(log(&self.0, id)));
             drop(fs::remove_file(self.0.join("ended").join(id)));
-            drop(fs::remove_dir_all(self.0.join("spool").join(id)));
+            let spool = self.0.join("spool").join(id);
+            let is_empty = |name| fs::metadata(spool.join(name)).map_or(true, |file| file.len() == 0);
+            if is_empty("results") && is_empty("rejected") {
+                drop(fs::remove_dir_all(spool));
+            }
         }
     }
 
@@ -145,4 +150,23 @@ impl StateStore for &FleetFolder {
 /// An error with the file that it is about.
 fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
     |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_wait_to_be_reported_stay() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = FleetFolder::create(place.path()).expect("a folder");
+        let ids = ["1", "2"].map(AllocationId::from);
+        for (id, results) in ids.iter().zip(["", "a result"]) {
+            let spool = place.path().join("spool").join(id);
+            fs::create_dir_all(&spool).expect("a folder");
+            fs::write(spool.join("results"), results).expect("a file");
+        }
+        folder.remove(&ids);
+        assert_eq!(ids.map(|id| place.path().join("spool").join(id).exists()), [false, true]);
+    }
 }
