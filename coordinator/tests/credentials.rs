@@ -22,7 +22,7 @@ fn token(of: &str) -> Token {
 async fn house(ledger: &Ledger) -> House {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let policy = Policy { beat_ms: 1_234, workers_max: 20, lease_ms: 10_000, ..Policy::default() };
+    let policy = Policy { beat_ms: 100, workers_max: 20, lease_ms: 10_000, ..Policy::default() };
     let pace = Timing { policy, canaries: true, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
 }
