@@ -196,13 +196,19 @@ impl Dispatch {
     /// Adds a run that the database has.
     pub fn add_run(&mut self, mut run: Run) {
         run.set_rereads(self.rereads);
-        if self.policy.arbiter && (run.is_replicated() || !self.policy.published || !is_published(&run)) {
+        if self.policy.arbiter && (run.is_replicated() || !self.is_published(&run)) {
             run.set_order_of_recounts(self.key.order_of_recounts(run.id(), run.jobs()));
         }
         let failing = |number: &u32| self.policy.arbiter && run.is_failing(*number, &self.policy);
         self.failing.extend((0..run.jobs()).filter(failing).map(|number| JobId { run: run.id(), number }));
         let earlier = self.runs.insert(run.id(), run);
         assert!(earlier.is_none(), "a run is added once");
+    }
+
+    /// Whether the total of a run is held against a published count.
+    fn is_published(&self, run: &Run) -> bool {
+        let plan = run.plan();
+        self.policy.published && plan.cells().is_none() && published(plan.n()).is_some()
     }
 
     /// Adds a worker that the database has, or is to have, as it registered.
@@ -438,9 +444,4 @@ impl Dispatch {
             self.close_check(job, CheckOutcome::Unmade);
         }
     }
-}
-
-fn is_published(run: &Run) -> bool {
-    let plan = run.plan();
-    plan.cells().is_none() && published(plan.n()).is_some()
 }

@@ -24,6 +24,9 @@ const SHARE: u128 = 50;
 /// ... or this, in microseconds, if that is more.
 const TIME_MIN_US: u128 = 10_000_000;
 
+/// The run of a board whose count is published waits no longer for recounts, in milliseconds: its total is compared anyway.
+const WAIT_PUBLISHED_MS: Millis = 10_000;
+
 /// Parts of a job that are recounted, at most.
 const ROUNDS: usize = 64;
 
@@ -125,8 +128,10 @@ impl Dispatch {
     /// its second counts.
     pub fn is_over(&self, now: Millis, run: &Run) -> bool {
         let is_made = |job| self.leases.contains_key(&job);
+        let since = self.counted_since.get(&run.id()).copied().unwrap_or(now);
+        let is_impatient = self.is_published(run) && now.saturating_sub(since) > WAIT_PUBLISHED_MS;
         run.is_counted()
-            && (!self.policy.arbiter || self.task_of(now, run).is_none())
+            && (!self.policy.arbiter || is_impatient || self.task_of(now, run).is_none())
             && (run.sums().checks.open == 0
                 || self.is_late(now, run.id()) && !self.checks.of(run.id()).any(|(job, _)| is_made(job)))
     }

@@ -151,10 +151,9 @@ impl Dispatch {
         self.checks.set_differing(job, None);
     }
 
-    /// Remembers since when runs wait for their second counts alone.
+    /// Remembers since when runs wait for their second counts and recounts alone.
     pub fn note_counted(&mut self, now: Millis) {
-        let waits =
-            |run: &super::Run| run.state().is_open() && run.is_counted() && run.sums().checks.open > 0;
+        let waits = |run: &super::Run| run.state().is_open() && run.is_counted();
         self.counted_since.retain(|run, _| self.runs.get(run).is_some_and(waits));
         for run in self.runs.values().filter(|run| waits(run)) {
             self.counted_since.entry(run.id()).or_insert(now);

@@ -27,14 +27,14 @@ struct Cluster {
 
 impl Cluster {
     fn new(replicate_ppm: u32, arbiter: bool) -> Self {
-        Self::with_key(replicate_ppm, arbiter, 1)
+        Self::of_board(30, replicate_ppm, arbiter, 1)
     }
 
-    fn with_key(replicate_ppm: u32, arbiter: bool, key: u64) -> Self {
+    fn of_board(n: u32, replicate_ppm: u32, arbiter: bool, key: u64) -> Self {
         let policy = Policy { arbiter, recounts_min: 30, ..Policy::default() };
         let mut dispatch =
             Dispatch::new(policy, &[key.to_le_bytes(); 4].concat().try_into().expect("32 bytes"));
-        let plan = Plan::with_states_per_job(BoardSize::new(30).expect("a board"), PlanKind::Border, 1);
+        let plan = Plan::with_states_per_job(BoardSize::new(n).expect("a board"), PlanKind::Border, 1);
         let run = RunId::from_random(7);
         let settings = RunSettings { id: run, plan, seed: 1, priority: 0, replicate_ppm };
         dispatch.add_run(Run::planned(&settings, &[1; JOBS]));
@@ -241,6 +241,14 @@ fn a_run_waits_for_its_recounts_and_is_over_without_second_counts_that_nobody_ma
     assert!(cluster.sums().checks.recounted >= 30, "{:?}", cluster.sums());
     assert!(is_over(&mut cluster));
 
+    // Of a board whose count is published it is over after a while.
+    let mut cluster = Cluster::of_board(20, 1, true, 1);
+    let alone = cluster.worker("alone");
+    cluster.count(alone, false);
+    assert!(!is_over(&mut cluster), "recounts come first");
+    cluster.now += 10_001;
+    assert!(is_over(&mut cluster));
+
     // A coordinator that does not count: they stay unmade.
     let mut cluster = Cluster::new(1_000_000, false);
     let alone = cluster.worker("alone");
@@ -337,7 +345,7 @@ fn lies_are_missed_as_rarely_as_promised() {
     for (share, lies) in [(0.03_f64, 3), (0.05, 5), (0.1, 10)] {
         let mut missed = 0_u32;
         for key in 0..RUNS {
-            let mut cluster = Cluster::with_key(0, true, key.into());
+            let mut cluster = Cluster::of_board(30, 0, true, key.into());
             let all = cluster.worker("all");
             let mut random = Random::new(key.into());
             // What the coordinator counts of true results is no recount: that hides nothing.
