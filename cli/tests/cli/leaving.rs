@@ -78,8 +78,10 @@ fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl
         }
         let outcome = ended(&mut worker);
         assert_eq!(outcome.code, code, "{}", outcome.stderr);
-        let farewell = "worker has stopped reason=\"a signal\" accepted=0 unreported=0 unreturned=0";
-        assert_eq!(outcome.stderr.contains(farewell), returns, "{}", outcome.stderr);
+        // The smallest job may be done in that second.
+        let has_left = outcome.stderr.contains("worker has stopped reason=\"a signal\" accepted=");
+        let is_clean = has_left && outcome.stderr.contains(" unreported=0 unreturned=0");
+        assert_eq!(is_clean, returns, "{}", outcome.stderr);
         if returns {
             let status: Value =
                 serde_json::from_str(&operator(&place, &coordinator, "status --json")).expect("JSON");
