@@ -159,7 +159,7 @@ fn withstand(
 
 /// Small enough to be reached at once.
 const TIGHT: &str = "--unauthenticated-max 100 --first-call-seconds 2 --answer-seconds 1 --calls-per-second 200 \
-                     --peer-registrations-per-hour 100";
+                     --registrations-per-hour 100";
 
 /// Some thousand jobs, seconds of work.
 const WORK: &str = "16 --plan border --job-states 1000000";
@@ -192,7 +192,7 @@ fn honest_work_goes_on_behind_tls_under_attack() {
 fn ten_thousand_idle_connections_and_all_other_attacks() {
     assert!(open_many_files() > 12_000, "it takes 12,000 open files: ulimit -Hn");
     // With its defaults but for the figure that would be reached by honest callers last.
-    let limits = "--peer-registrations-per-hour 200 --answer-seconds 10";
+    let limits = "--registrations-per-hour 200 --answer-seconds 10";
     let cluster = Cluster::start(limits, "19 --plan border --job-states 4000000");
     eventually("the work has begun", || (cluster.done() > 100).then_some(()));
     let siege = Siege::of(&cluster.coordinator.address);
