@@ -99,7 +99,7 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
             return Ok(true);
         }
         Err(reason) => {
-            operator.ask(GiveUp { job, reason }).await?;
+            operator.ask(GiveUp { job, why, reason }).await?;
             return Ok(true);
         }
     };
@@ -110,7 +110,7 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
         None => return Ok(true),
         Some(Ok(found)) => found,
         Some(Err(reason)) => {
-            operator.ask(GiveUp { job, reason }).await?;
+            operator.ask(GiveUp { job, why, reason }).await?;
             return Ok(true);
         }
     };

@@ -31,9 +31,13 @@ async fn worker(house: &House, of: &str, number: u8) -> Worker {
     house.register_by(Some(&token(of)), registration(number)).await.unwrap()
 }
 
-/// A run of eight jobs; of which all results are checked.
+/// A run of eight jobs, of which all results are checked.
 async fn submit(house: &House) -> nqueens_coordinator::RunRow {
-    let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm: 1_000_000 };
+    submit_plan(house, rows_8(), 1_000_000).await
+}
+
+async fn submit_plan(house: &House, plan: Plan, replicate_ppm: u32) -> nqueens_coordinator::RunRow {
+    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm };
     house.coordinator.operator().submit_once(submission).await.unwrap()
 }
 
@@ -228,8 +232,7 @@ async fn who_claims_speed_leaves_jobs_to_others_and_gets_no_second_lease_of_his_
     let ledger = Ledger::new();
     let house = house(&ledger).await;
     let plan = Plan::with_states_per_job(board(12), PlanKind::Rows, 30);
-    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 0 };
-    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let run = submit_plan(&house, plan, 0).await;
     assert!(run.jobs > 1_500, "{} jobs", run.jobs);
     let fast = v1::Capability {
         states_per_s: 1 << 50,

@@ -154,7 +154,9 @@ pub struct Dispatch {
     failing: BTreeSet<JobId>,
     /// Jobs that it can't count.
     given_up: BTreeSet<JobId>,
-    /// Runs that wait for their second counts alone, and since when.
+    /// Jobs that it can't recount, or only at length: it does so where results differ, and else not.
+    undrawn: BTreeSet<JobId>,
+    /// Runs that wait for their second counts and recounts alone, and since when.
     counted_since: BTreeMap<RunId, Millis>,
     /// Workers known from before the coordinator's restart may still hold leases.
     expects_earlier: bool,
@@ -179,6 +181,7 @@ impl Dispatch {
             shares: Shares::new(),
             failing: BTreeSet::new(),
             given_up: BTreeSet::new(),
+            undrawn: BTreeSet::new(),
             counted_since: BTreeMap::new(),
             expects_earlier: true,
             key: Key::new(key),

@@ -87,13 +87,18 @@ impl Dispatch {
         !self.given_up.contains(job) && self.runs.get(&job.run).is_some_and(|run| run.state().is_open())
     }
 
+    /// Whether a job can be recounted where nothing has to be decided.
+    fn is_modest(&self, job: &JobId) -> bool {
+        self.is_open(job) && !self.undrawn.contains(job)
+    }
+
     /// What a run waits for, or gains by.
     fn task_of(&self, now: Millis, run: &Run) -> Option<Task> {
         let Sums { accepted, recounts_us, .. } = run.sums();
         if *recounts_us >= (accepted.cpu_us / SHARE).max(TIME_MIN_US) {
             return None;
         }
-        let left = || self.checks.of(run.id()).find(|(job, _)| self.is_open(job));
+        let left = || self.checks.of(run.id()).find(|(job, _)| self.is_modest(job));
         let is_left = || run.is_counted() && self.is_late(now, run.id());
         self.drawn(run).or_else(|| {
             let (job, _) = left().filter(|_| is_left())?;
@@ -116,7 +121,7 @@ impl Dispatch {
         };
         let mut due = places.filter(is_left).take(max).filter(|(round, number)| {
             let (slot, job) = (run.slot(*number), JobId { run: run.id(), number: *number });
-            slot.state == JobState::Done && usize::from(slot.recounted) == *round && self.is_open(&job)
+            slot.state == JobState::Done && usize::from(slot.recounted) == *round && self.is_modest(&job)
         });
         let (round, number) = due.next()?;
         let job = JobId { run: run.id(), number };
@@ -212,8 +217,13 @@ impl Dispatch {
         }
     }
 
-    /// The coordinator can't count a job. One that has failed elsewhere, too, is quarantined.
-    pub fn give_up(&mut self, job: JobId) {
+    /// The coordinator can't count a job. One that has failed elsewhere, too, is quarantined. One that was drawn, or whose second
+    /// count nobody makes, is counted all the same if something has to be decided.
+    pub fn give_up(&mut self, job: JobId, why: Why) {
+        if matches!(why, Why::Drawn(_) | Why::Left) {
+            self.undrawn.insert(job);
+            return;
+        }
         self.given_up.insert(job);
         let is_failing = self.failing.remove(&job);
         let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else { return };
@@ -226,7 +236,7 @@ impl Dispatch {
 
     /// Asks for a second count of a result that does not tell its parts, and whose job is too large to be recounted whole.
     pub(crate) fn check_again(&mut self, job: JobId, accepted: &Accepted) {
-        self.given_up.insert(job);
+        self.undrawn.insert(job);
         let machine = self.machine(accepted.worker);
         let is_open = |run: &Run| run.state().is_open() && run.slot(job.number).state == JobState::Done;
         if self.runs.get(&job.run).is_some_and(is_open) && !machine.credential.is_own() {

@@ -187,6 +187,7 @@ impl Dispatch {
             self.close_check(*job, CheckOutcome::Dropped);
             self.remove_leases(*job);
             self.given_up.remove(job);
+            self.undrawn.remove(job);
             self.dirty.insert(*job);
             taken.push(*job);
         }

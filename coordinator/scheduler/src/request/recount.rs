@@ -12,7 +12,7 @@ use tracing::error;
 use super::Request;
 use super::worker::OWN_INSTANCE;
 use crate::change::{Change, Recount};
-use crate::dispatch::{Accepted, Finding, JobState};
+use crate::dispatch::{Accepted, Finding, JobState, Why};
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
@@ -123,6 +123,8 @@ impl Recounted {
 pub struct GiveUp {
     /// The job.
     pub job: JobId,
+    /// What it was to be counted for.
+    pub why: Why,
     /// Why it could not.
     pub reason: String,
 }
@@ -131,9 +133,9 @@ impl Request for GiveUp {
     type Answer = ();
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { job, reason } = self;
+        let Self { job, why, reason } = self;
         error!(%job, reason, "a job can't be counted here");
-        transaction.scheduler.dispatch.give_up(job);
+        transaction.scheduler.dispatch.give_up(job, why);
         Ok(())
     }
 }

@@ -184,7 +184,7 @@ impl World {
             states: 0,
             elapsed_us: random.number(1..=200_000),
         };
-        let given_up = GiveUp { job, reason: "told to".to_owned() };
+        let given_up = GiveUp { job, why, reason: "told to".to_owned() };
         let ask = match why {
             Why::Failing if random.permille(300) => Ask::GiveUp(given_up),
             // Some do not tell their parts.

@@ -208,6 +208,30 @@ fn the_coordinator_decides_and_who_was_wrong_is_out_with_all_that_nobody_has_con
     }
 }
 
+/// Of some results no part can be recounted: they tell none, or it would take too long. That keeps no dispute open.
+#[test]
+fn what_can_not_be_drawn_is_decided_all_the_same() {
+    let mut cluster = Cluster::new(1_000_000, true);
+    let [honest, liar] = ["honest", "liar"].map(|credential| cluster.worker(credential));
+    for token in cluster.take(honest, 2) {
+        cluster.report(honest, token, truth(token.job.number));
+    }
+    let Some(Task { job, why: why @ Why::Drawn(_) }) = cluster.dispatch.task(0) else {
+        panic!("one is drawn")
+    };
+    cluster.dispatch.give_up(job, why);
+    let Some(Task { job: other, why: Why::Drawn(_) }) = cluster.dispatch.task(0) else { panic!("the other") };
+    assert_ne!(job, other);
+    cluster.dispatch.check_again(other, &cluster.accepted[&other]);
+    assert_eq!(cluster.dispatch.task(0), None);
+    for token in cluster.take(liar, 2) {
+        assert_eq!(cluster.report(liar, token, counted(token.job, true)), Verdict::Conflict);
+    }
+    while cluster.recount() {}
+    assert!(cluster.is_out(liar) && !cluster.is_out(honest));
+    assert_eq!((cluster.sums().done, cluster.sums().quarantined, cluster.wrong()), (2, 0, 0));
+}
+
 #[test]
 fn a_credential_that_was_wrong_under_two_names_is_out_and_its_confirmations_are_void() {
     let mut cluster = Cluster::new(1_000_000, true);
