@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -13,19 +12,17 @@ use nqueens_model::operator::{
 use nqueens_proto::{CallFailure, ClientTls, JsonClient, Token, connect, tls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tonic::codegen::http::{StatusCode, Uri};
+use tonic::codegen::http::StatusCode;
 use tracing::warn;
 
 use crate::exit::misuse;
 
-/// A coordinator on this machine that was started a moment before the command listens within this time.
-const START_WITHIN: Duration = Duration::from_secs(5);
+/// A coordinator that was started a moment before the command listens within 5 seconds: so often is tried again, ...
+const ATTEMPTS: u32 = 50;
 
-/// The wait is told when this much of it is left; a shorter one is not worth a line.
-const TOLD_AT: Duration = Duration::from_secs(4);
-
-/// Pause between two attempts to reach it.
+/// ... after this pause. A wait of a second is worth a line.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(100);
+const TOLD_AT: u32 = 10;
 
 /// Carries the operator's token where no file does.
 pub(crate) const TOKEN_VARIABLE: &str = "NQUEENS_OPERATOR_TOKEN";
@@ -40,21 +37,20 @@ pub(crate) struct Unreachable(String);
 pub(crate) struct OperatorClient {
     url: String,
     inner: JsonClient,
-    /// How much longer it waits for a coordinator that may be starting.
-    patience: Duration,
+    /// How often it tries again to reach a coordinator that may be starting.
+    attempts: u32,
 }
 
 impl OperatorClient {
     /// Connects at the first call. An address that is none is wrong usage.
     pub(crate) fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Self {
         let channel = connect(url, tls).unwrap_or_else(|error| misuse(error).exit());
-        Self { url: url.to_owned(), inner: JsonClient::new(channel, token), patience: Duration::ZERO }
+        Self { url: url.to_owned(), inner: JsonClient::new(channel, token), attempts: 0 }
     }
 
-    /// The same, but before its first answer it waits a moment for a coordinator on this machine that is just starting.
+    /// The same, but before its first answer it waits a moment for a coordinator that is just starting.
     pub(crate) fn patient(self) -> Self {
-        let patience = if is_loopback(&self.url) { START_WITHIN } else { Duration::ZERO };
-        Self { patience, ..self }
+        Self { attempts: ATTEMPTS, ..self }
     }
 
     /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
@@ -130,68 +126,58 @@ impl OperatorClient {
         &mut self,
         call: impl AsyncFn() -> Result<Answer, CallFailure>,
     ) -> anyhow::Result<Answer> {
-        loop {
-            let failure = match call().await {
-                Ok(answer) => {
-                    // Somebody listens, so nothing is starting.
-                    self.patience = Duration::ZERO;
-                    return Ok(answer);
+        for attempt in 0..self.attempts {
+            match call().await {
+                Err(failure) if is_unheard(&failure) => {}
+                // Somebody listens, so nothing is starting.
+                answer => {
+                    self.attempts = 0;
+                    return answer.map_err(|failure| self.explain(&failure));
                 }
-                Err(failure) => failure,
-            };
-            if self.patience.is_zero() || !is_unheard(&failure) {
-                return Err(self.explain(&failure));
             }
-            self.patience = self.patience.saturating_sub(ATTEMPT_EVERY);
-            if self.patience == TOLD_AT {
-                warn!(
-                    url = self.url,
-                    "no coordinator listens there yet; trying again for {:?}", self.patience
-                );
+            if attempt == TOLD_AT {
+                let left = (ATTEMPTS - TOLD_AT) * ATTEMPT_EVERY;
+                warn!(url = self.url, "no coordinator listens there yet; trying again for {left:?}");
             }
             tokio::time::sleep(ATTEMPT_EVERY).await;
         }
+        call().await.map_err(|failure| self.explain(&failure))
     }
 
     fn explain(&self, failure: &CallFailure) -> anyhow::Error {
         let url = &self.url;
-        let (text, is_passing) = match failure {
-            CallFailure::Late => (format!("the coordinator at {url} did not answer in time"), true),
+        let text = match failure {
+            CallFailure::Late => format!("the coordinator at {url} did not answer in time"),
             CallFailure::Broken(error) => match (tls::explain(&**error), cause(&**error)) {
-                (Some(explanation), _) => (format!("no secure connection to {url}: {explanation}"), true),
-                (None, cause) if cause.is::<io::Error>() => (
-                    format!(
-                        "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
-                         there"
-                    ),
-                    true,
+                (Some(explanation), _) => format!("no secure connection to {url}: {explanation}"),
+                (None, cause) if cause.is::<io::Error>() => format!(
+                    "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
+                     there"
                 ),
-                (None, cause) if cause.is::<serde_json::Error>() => (
-                    format!(
+                (None, cause) if cause.is::<serde_json::Error>() => {
+                    return anyhow!(
                         "the answer of {url} makes no sense ({cause}); install the same version of nqueens on both sides"
-                    ),
-                    false,
-                ),
-                (None, cause) => (
-                    format!(
-                        "the connection to {url} failed ({cause}); check that a coordinator listens there, and whether the \
-                         address must begin with https://"
-                    ),
-                    true,
+                    );
+                }
+                (None, cause) => format!(
+                    "the connection to {url} failed ({cause}); check that a coordinator listens there, and whether the \
+                     address must begin with https://"
                 ),
             },
-            CallFailure::Refused(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, text) => (
-                format!(
+            CallFailure::Refused(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, text) => {
+                return anyhow!(
                     "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}"
-                ),
-                false,
-            ),
+                );
+            }
             CallFailure::Refused(status, text) => {
-                let told = if text.is_empty() { format!("{url} answers {status}") } else { text.clone() };
-                (told, *status == StatusCode::SERVICE_UNAVAILABLE)
+                let text = if text.is_empty() { format!("{url} answers {status}") } else { text.clone() };
+                if *status != StatusCode::SERVICE_UNAVAILABLE {
+                    return anyhow!(text);
+                }
+                text
             }
         };
-        if is_passing { Unreachable(text).into() } else { anyhow!(text) }
+        Unreachable(text).into()
     }
 }
 
@@ -205,29 +191,4 @@ fn is_unheard(failure: &CallFailure) -> bool {
     let CallFailure::Broken(error) = failure else { return false };
     let refused = |error: &io::Error| error.kind() == ErrorKind::ConnectionRefused;
     cause(&**error).downcast_ref().is_some_and(refused)
-}
-
-/// Whether an address is one of this machine.
-fn is_loopback(url: &str) -> bool {
-    let Ok(url) = url.parse::<Uri>() else { return false };
-    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_machine_is_waited_for() {
-        let here =
-            ["http://127.0.0.1:7327", "https://127.8.0.1:1", "http://[::1]:7327", "http://localhost:7327"];
-        let there = [
-            "http://head:7327",
-            "http://10.0.0.1:7327",
-            "http://[2001:db8::1]:1",
-            "https://127.0.0.1.example",
-        ];
-        assert!(here.iter().all(|url| is_loopback(url)) && !there.iter().any(|url| is_loopback(url)));
-    }
 }

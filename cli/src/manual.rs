@@ -25,16 +25,9 @@ fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_page(below, dir)?;
     }
-    let page = Man::new(command.clone());
+    let page = Man::new(command.clone().after_help(""));
     let mut file = File::create(dir.join(page.get_filename()))?;
-    page.render_title(&mut file)?;
-    page.render_name_section(&mut file)?;
-    page.render_synopsis_section(&mut file)?;
-    page.render_description_section(&mut file)?;
-    page.render_options_section(&mut file)?;
-    if command.has_subcommands() {
-        page.render_subcommands_section(&mut file)?;
-    }
+    page.render(&mut file)?;
     // As in `nqueens-fleet-slurm`.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let name = name.strip_prefix("nqueens-").unwrap_or_default();
@@ -50,9 +43,5 @@ fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
         roff.control("SH", ["EXAMPLES"]);
         roff.text([roman(example.trim_start_matches("Example: "))]);
     }
-    roff.to_writer(&mut file)?;
-    if command.get_version().is_some() {
-        page.render_version_section(&mut file)?;
-    }
-    Ok(())
+    roff.to_writer(&mut file)
 }

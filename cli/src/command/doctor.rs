@@ -30,7 +30,7 @@ pub(crate) fn long_version() -> String {
     format!("{BUILD}\ntarget: {TARGET}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
-/// Shows what this machine supports, and tests the kernels, OpenCL devices, a coordinator and a database.
+/// Shows what this machine supports, and tests the kernels, OpenCL devices and a coordinator; or tests a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens doctor --coordinator http://head:7327")]
 pub(crate) struct DoctorCommand {
@@ -41,8 +41,8 @@ pub(crate) struct DoctorCommand {
     #[command(flatten)]
     login: Login,
 
-    /// Database file to test, all of its content; it is only read
-    #[arg(long, value_name = "PATH")]
+    /// Only test this database file, all of its content; it is only read
+    #[arg(long, value_name = "PATH", conflicts_with = "protocol")]
     db: Option<PathBuf>,
 
     /// Only ask whether the coordinator is ready: exit code 0 if it is, 1 if it is not. For health checks of containers:
@@ -73,6 +73,9 @@ impl DoctorCommand {
                 .print(json!({ "protocol": PROTOCOL_VERSION, "plans": plans, "build": BUILD }), text)?;
             return Ok(ExitCode::SUCCESS);
         }
+        if let Some(path) = &self.db {
+            return Ok(exit_code(checkup::database(path)?));
+        }
         say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = CpuInfo::current().ok().and_then(|cpus| cpus.model_name(0).map(str::to_owned));
         let model = model.unwrap_or_else(|| "unknown".to_owned());
@@ -95,11 +98,12 @@ impl DoctorCommand {
         if let Some(url) = &self.coordinator {
             well &= checkup::coordinator(url, &self.login)?;
         }
-        if let Some(path) = &self.db {
-            well &= checkup::database(path)?;
-        }
-        Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(exit_code(well))
     }
+}
+
+fn exit_code(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Proves every kernel on small boards and measures it on a large one; false if one failed.

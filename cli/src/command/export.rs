@@ -1,7 +1,7 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -12,7 +12,6 @@ use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::sequence::Sequence;
-use serde_json::{Value, json};
 
 use crate::choices::one_of;
 use crate::exit::misuse;
@@ -60,8 +59,6 @@ enum By {
 enum ExportFormat {
     /// Comma-separated values with a header line
     Csv,
-    /// One JSON array of objects; counts are decimal strings
-    Json,
     /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
     /// One line 'INDEX TERM' for each board (the index is N, but of A007705), as the OEIS has it; without RUN, of all runs that are done
@@ -85,7 +82,7 @@ impl ExportCommand {
             (ExportFormat::Bfile, By::Job) => {
                 bfile::write(self.sequence, &self.source, || self.output.open()).await
             }
-            (ExportFormat::Csv | ExportFormat::Json, _) => {
+            (ExportFormat::Csv, _) => {
                 self.source.read(async |reader, run| self.table(reader, &run).await).await
             }
         }
@@ -97,7 +94,26 @@ impl ExportCommand {
         {
             bail!("{why}");
         }
-        let mut out = RowWriter::new(self.format, self.columns(run.plan.kind()), self.output.open()?);
+        let mut out = csv::Writer::from_writer(self.output.open()?);
+        let is_by_bound1 = matches!(self.by, By::Bound1);
+        // Plans rows and border find orbits alone.
+        let has_solutions = !matches!(run.plan.kind(), PlanKind::Rows | PlanKind::Border);
+        let sum_row = |class: &str, n: String, bound1: String, counts: [String; 4]| {
+            let bound1 = is_by_bound1.then_some(bound1);
+            let counts = counts.into_iter().take(3 + usize::from(has_solutions));
+            [class.to_owned(), n].into_iter().chain(bound1).chain(counts).collect()
+        };
+        let mut head = Some(match self.by {
+            By::Job => JOB_COLUMNS.map(|(name, _)| name.to_owned()).to_vec(),
+            By::Class | By::Bound1 => {
+                sum_row("class", "n".into(), "bound1".into(), COUNTS.map(str::to_owned))
+            }
+        });
+        // The line of names comes before the first row: of what can't be read there is no table.
+        let mut write = |cells| {
+            let mut rows = head.take().into_iter().chain(cells);
+            rows.try_for_each(|row: Vec<String>| out.write_record(row)).map_err(io::Error::from)
+        };
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         let workers = reader.workers().await?.into_iter();
@@ -107,7 +123,7 @@ impl ExportCommand {
             let Some(last) = rows.last() else { break };
             jobs = last.number + 1;
             for row in rows {
-                let key = (row.job.class, if matches!(self.by, By::Class) { 0 } else { row.job.bound1 });
+                let key = (row.job.class, if is_by_bound1 { row.job.bound1 } else { 0 });
                 let sum = sums.entry(key).or_default();
                 match &row.accepted {
                     Some(accepted) => *sum = sum.checked_add(accepted.counts)?,
@@ -118,34 +134,22 @@ impl ExportCommand {
                         || format!("job {} in the database is damaged; restore it from a backup", row.number);
                     let job = row.job.decode().with_context(damaged)?;
                     let row = JobRow { row, job, workers: &workers };
-                    out.row(&JOB_COLUMNS.map(|(_, cell)| cell(&row)))?;
+                    write(Some(JOB_COLUMNS.map(|(_, cell)| cell(&row)).to_vec()))?;
                 }
             }
         }
         let sums = sums.into_iter().filter(|_| !matches!(self.by, By::Job));
         for ((class, bound1), Totals { count2, count4, count8, solutions }) in sums {
-            let mut row = vec![json!(class.name()), json!(run.plan.n().get())];
-            row.extend(matches!(self.by, By::Bound1).then(|| json!(bound1)));
-            row.extend([count2, count4, count8, solutions].map(|count| json!(count.to_string())));
-            out.row(&row)?;
+            let counts = [count2, count4, count8, solutions].map(|count| count.to_string());
+            write(Some(sum_row(class.name(), run.plan.n().to_string(), bound1.to_string(), counts)))?;
         }
-        out.end()?;
+        write(None)?;
+        out.flush()?;
         if open > 0 {
             let (open, jobs) = (thousands(open), thousands(jobs));
             eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and count as 0");
         }
         Ok(())
-    }
-
-    fn columns(&self, plan: PlanKind) -> Vec<&'static str> {
-        let columns: &[&str] = match self.by {
-            By::Job => return JOB_COLUMNS.map(|(name, _)| name).to_vec(),
-            By::Class => &["class", "n", "count2", "count4", "count8", "solutions"],
-            By::Bound1 => &["class", "n", "bound1", "count2", "count4", "count8", "solutions"],
-        };
-        // These find orbits alone.
-        let has_orbits_alone = matches!(plan, PlanKind::Rows | PlanKind::Border);
-        columns[..columns.len() - usize::from(has_orbits_alone)].to_vec()
     }
 
     /// Writes the run's ledger, and its last hash to stderr.
@@ -183,36 +187,38 @@ struct JobRow<'a> {
 }
 
 impl JobRow<'_> {
-    /// A number of its accepted result, as text.
-    fn text(&self, number: fn(&LedgerResult) -> Option<u64>) -> Value {
-        json!(self.row.accepted.as_ref().and_then(number).map(|number| number.to_string()))
-    }
-
-    fn worker(&self) -> Option<u64> {
-        Some(self.row.accepted.as_ref()?.worker)
+    /// What there is to tell of its accepted result; nothing without one.
+    fn of_result<'a, T: ToString>(&'a self, what: impl FnOnce(&'a LedgerResult) -> Option<T>) -> String {
+        text(self.row.accepted.as_ref().and_then(what))
     }
 }
 
-type JobColumn = (&'static str, fn(&JobRow) -> Value);
+fn text(known: Option<impl ToString>) -> String {
+    known.map_or_else(String::new, |it| it.to_string())
+}
+
+type JobColumn = (&'static str, fn(&JobRow) -> String);
+
+const COUNTS: [&str; 4] = ["count2", "count4", "count8", "solutions"];
 
 const JOB_COLUMNS: [JobColumn; 17] = [
-    ("job", |it| json!(it.row.number)),
-    ("class", |it| json!(it.job.class().name())),
-    ("n", |it| json!(it.job.n().get())),
-    ("bound1", |it| json!(it.job.bound1())),
-    ("bound2", |it| json!(it.job.bound2())),
-    ("prefixes", |it| json!(prefixes(&it.job))),
-    ("state", |it| json!(it.row.state.name())),
-    ("count2", |it| it.text(|result| Some(result.counts.count2))),
-    ("count4", |it| it.text(|result| Some(result.counts.count4))),
-    ("count8", |it| it.text(|result| Some(result.counts.count8))),
-    ("solutions", |it| it.text(|result| Some(result.counts.solutions))),
-    ("kernel", |it| json!(it.row.accepted.as_ref().map(|result| result.kernel.as_str()))),
-    ("worker_id", |it| json!(it.worker())),
-    ("worker_name", |it| json!(it.worker().and_then(|worker| it.workers.get(&worker)))),
-    ("states", |it| it.text(|result| Some(result.states))),
-    ("elapsed_us", |it| it.text(|result| Some(result.elapsed_us))),
-    ("cpu_us", |it| it.text(|result| result.cpu_us)),
+    ("job", |it| it.row.number.to_string()),
+    ("class", |it| it.job.class().name().to_owned()),
+    ("n", |it| it.job.n().to_string()),
+    ("bound1", |it| it.job.bound1().to_string()),
+    ("bound2", |it| text(it.job.bound2())),
+    ("prefixes", |it| prefixes(&it.job)),
+    ("state", |it| it.row.state.name().to_owned()),
+    ("count2", |it| it.of_result(|result| Some(result.counts.count2))),
+    ("count4", |it| it.of_result(|result| Some(result.counts.count4))),
+    ("count8", |it| it.of_result(|result| Some(result.counts.count8))),
+    ("solutions", |it| it.of_result(|result| Some(result.counts.solutions))),
+    ("kernel", |it| it.of_result(|result| Some(&result.kernel))),
+    ("worker_id", |it| it.of_result(|result| Some(result.worker))),
+    ("worker_name", |it| it.of_result(|result| it.workers.get(&result.worker))),
+    ("states", |it| it.of_result(|result| Some(result.states))),
+    ("elapsed_us", |it| it.of_result(|result| Some(result.elapsed_us))),
+    ("cpu_us", |it| it.of_result(|result| result.cpu_us)),
 ];
 
 /// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of colours the first row set and the last: `0..255`.
@@ -222,47 +228,4 @@ fn prefixes(job: &Job) -> String {
     }
     let columns = |prefix: &[u8]| prefix.iter().map(u8::to_string).collect::<Vec<_>>().join("-");
     job.prefixes().map(columns).collect::<Vec<_>>().join(" ")
-}
-
-struct RowWriter {
-    out: BufWriter<Box<dyn Write>>,
-    is_json: bool,
-    columns: Vec<&'static str>,
-    rows: usize,
-}
-
-impl RowWriter {
-    fn new(format: ExportFormat, columns: Vec<&'static str>, out: Box<dyn Write>) -> Self {
-        let is_json = matches!(format, ExportFormat::Json);
-        Self { out: BufWriter::new(out), is_json, columns, rows: 0 }
-    }
-
-    fn row(&mut self, cells: &[Value]) -> anyhow::Result<()> {
-        let cells = &cells[..self.columns.len()];
-        if self.is_json {
-            write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
-            let names = self.columns.iter().map(|&name| name.to_owned());
-            let object: serde_json::Map<_, _> = names.zip(cells.iter().cloned()).collect();
-            write!(self.out, "{}", Value::Object(object))?;
-        } else {
-            self.head()?;
-            csv::Writer::from_writer(&mut self.out).serialize(cells)?;
-        }
-        self.rows += 1;
-        Ok(())
-    }
-
-    /// The line of names, before the first row of CSV.
-    fn head(&mut self) -> io::Result<()> {
-        if self.rows == 0 { writeln!(self.out, "{}", self.columns.join(",")) } else { Ok(()) }
-    }
-
-    fn end(mut self) -> io::Result<()> {
-        match (self.is_json, self.rows) {
-            (true, 0) => writeln!(self.out, "[]")?,
-            (true, _) => writeln!(self.out, "\n]")?,
-            (false, _) => self.head()?,
-        }
-        self.out.flush()
-    }
 }

@@ -4,24 +4,18 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Command, Subcommand};
+use clap::{Command, Subcommand};
 use clap_complete::Shell;
 
 use crate::manual;
 use crate::output::{print_line, stdout};
 
 /// Writes shell completions and manual pages.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Subcommand)]
 #[command(
     after_help = "Example: nqueens generate completions bash > ~/.local/share/bash-completion/completions/nqueens"
 )]
-pub(crate) struct GenerateCommand {
-    #[command(subcommand)]
-    what: Generated,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-enum Generated {
+pub(crate) enum GenerateCommand {
     /// Prints a completion script
     #[command(after_help = "Example: nqueens generate completions fish")]
     Completions {
@@ -38,14 +32,14 @@ enum Generated {
 
 impl GenerateCommand {
     pub(crate) fn execute(self, mut commands: Command) -> anyhow::Result<ExitCode> {
-        match self.what {
-            Generated::Completions { shell } => {
+        match self {
+            Self::Completions { shell } => {
                 // The generator panics where it can't write, so it writes to memory.
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut commands, "nqueens", &mut script);
                 stdout().write_all(&script)?;
             }
-            Generated::Man { dir } => {
+            Self::Man { dir } => {
                 manual::write(commands, &dir)?;
                 print_line(format_args!("{0}: read them with 'man -l {0}/nqueens.1'", dir.display()))?;
             }

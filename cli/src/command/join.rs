@@ -18,15 +18,9 @@ use crate::token;
 const TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 
 /// Makes files with which workers join a cluster.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
-pub(crate) struct JoinCommand {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Clone, Debug, Subcommand)]
-enum Action {
+#[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
+pub(crate) enum JoinCommand {
     Create(CreateCommand),
 }
 
@@ -36,7 +30,7 @@ enum Action {
 /// it to the workers' machines in a way that keeps it secret, such as scp, or put it on storage that they share.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
-struct CreateCommand {
+pub(crate) struct CreateCommand {
     /// Address at which the workers reach the coordinator
     #[arg(long, value_name = "URL")]
     coordinator: String,
@@ -63,7 +57,7 @@ struct CreateCommand {
 
 impl JoinCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let Action::Create(create) = self.action;
+        let Self::Create(create) = self;
         create.execute()
     }
 }

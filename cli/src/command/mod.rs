@@ -76,6 +76,7 @@ enum Command {
     Coordinator(coordinator::CoordinatorCommand),
     Worker(worker::WorkerCommand),
     Fleet(fleet::FleetCommand),
+    #[command(subcommand)]
     Join(join::JoinCommand),
     Submit(submit::SubmitCommand),
     Status(status::StatusCommand),
@@ -95,6 +96,7 @@ enum Command {
     Estimate(estimate::EstimateCommand),
     Bench(bench::BenchCommand),
     Doctor(doctor::DoctorCommand),
+    #[command(subcommand)]
     Generate(generate::GenerateCommand),
 }
 

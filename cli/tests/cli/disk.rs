@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::processes::{Coordinator, eventually};
-use crate::{NQUEENS, Outcome, Place};
+use crate::{NO_DEVICES, NQUEENS, Outcome, Place};
 
 const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";
 
@@ -114,7 +114,7 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     let line = place.stdout(&format!("status {at}"));
     let line = line.lines().last().expect("a line");
     assert!(line.starts_with("no jobs are leased: the coordinator's disk has "), "{line}");
-    let doctor = place.run(&format!("doctor {at}"));
+    let doctor = place.run_with(&[NO_DEVICES], &format!("doctor {at}"));
     assert!(
         doctor.code == 1 && doctor.stdout.contains("FAILED: no jobs are leased: the coordinator's disk has "),
         "{}",

@@ -64,6 +64,9 @@ use tempfile::TempDir;
 /// The program.
 pub(crate) const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");
 
+/// Has OpenCL find no device: to test each takes seconds.
+pub(crate) const NO_DEVICES: (&str, &str) = ("OCL_ICD_VENDORS", "/there/is/none/");
+
 /// A working directory for the program, empty unless files are put there.
 pub(crate) struct Place(TempDir);
 

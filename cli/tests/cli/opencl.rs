@@ -1,14 +1,22 @@
 //! Devices, of which PoCL makes one of any processor.
 
+use std::sync::LazyLock;
+
 use nqueens_faults::process::Background;
 
-use crate::Place;
 use crate::http::{get, page_of, skipped};
 use crate::processes::{Coordinator, eventually};
+use crate::{NO_DEVICES, Place};
+
+/// What the doctor says; asked once, for it tests each device.
+fn doctor() -> &'static str {
+    static DOCTOR: LazyLock<String> = LazyLock::new(|| Place::new().stdout("doctor"));
+    &DOCTOR
+}
 
 /// Whether there is a device. Where there is none the test is skipped, and says so; with `NO_SKIPS` set it fails.
-fn has_device(place: &Place) -> bool {
-    let doctor = place.stdout("doctor");
+fn has_device() -> bool {
+    let doctor = doctor();
     let found = doctor.lines().any(|line| line.starts_with("device 0 ") && line.contains("passed its test"));
     if !found {
         assert!(std::env::var_os("NO_SKIPS").is_none(), "an OpenCL device is needed here: {doctor}");
@@ -20,10 +28,10 @@ fn has_device(place: &Place) -> bool {
 
 #[test]
 fn a_device_counts_alone_and_beside_threads() {
-    let place = Place::new();
-    if !has_device(&place) {
+    if !has_device() {
         return;
     }
+    let place = Place::new();
     for plan in ["rows", "border", "colours"] {
         let run = place.json(&format!("run 14 --kernel opencl --plan {plan} --db {plan}.db --json"));
         let counts =
@@ -47,10 +55,10 @@ fn a_device_counts_alone_and_beside_threads() {
 
 #[test]
 fn wrong_devices_are_named() {
-    let place = Place::new();
-    if !has_device(&place) {
+    if !has_device() {
         return;
     }
+    let place = Place::new();
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
 }
@@ -58,10 +66,9 @@ fn wrong_devices_are_named() {
 #[test]
 fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
     let place = Place::new();
-    let without = [("OCL_ICD_VENDORS", "/there/is/none/")];
-    let run = place.run_with(&without, "run 10 --device auto --json --db without.db");
+    let run = place.run_with(&[NO_DEVICES], "run 10 --device auto --json --db without.db");
     assert_eq!((run.code, &*run.stderr), (0, ""), "{}", run.stdout);
-    if !has_device(&place) {
+    if !has_device() {
         return;
     }
     for arguments in ["run 10 --device auto --json", "bench --n 10 --kernel scalar --device auto --json"] {
@@ -115,13 +122,12 @@ fn a_device_that_is_hidden_or_cannot_compile_says_why() {
 
 #[test]
 fn a_device_beside_threads_is_named_with_its_driver() {
-    let place = Place::new();
-    if !has_device(&place) {
+    if !has_device() {
         return;
     }
-    let doctor = place.stdout("doctor");
+    let place = Place::new();
     let device =
-        doctor.lines().find_map(|line| line.strip_prefix("device 0          ")).expect("it is there");
+        doctor().lines().find_map(|line| line.strip_prefix("device 0          ")).expect("it is there");
     let (name, rest) = device.split_once(", driver ").expect("it has a driver");
     let driver = rest.split(", ").next().expect("its version");
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
@@ -142,10 +148,10 @@ fn a_device_beside_threads_is_named_with_its_driver() {
 /// Each job is counted by two families: on the device, and by a processor.
 #[test]
 fn a_device_and_processors_check_each_other_in_a_cluster() {
-    let place = Place::new();
-    if !has_device(&place) {
+    if !has_device() {
         return;
     }
+    let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let url = coordinator.url();
     let arguments = |name: &str| coordinator.worker_arguments("http", name, name);
