@@ -11,7 +11,7 @@
 //! `check` compares the ledger with its own rules, with what the recording proxy saw acknowledged, and with the counts of
 //! every job from an undisturbed run.
 //!
-//! A [`Mob`] lets attackers with valid tokens loose on a cluster of honest workers, which nobody else disturbs.
+//! A [`Mob`] lets attackers with valid tokens and strangers without loose on a cluster of honest workers.
 
 #![forbid(unsafe_code)]
 

@@ -25,9 +25,9 @@ fn a_selection_of_faults_leaves_every_count_exact() {
 
 #[test]
 fn a_mob_leaves_every_count_exact_and_nobody_honest_distrusted() {
-    let mut mob = Command::new(env!("CARGO_BIN_EXE_nqueens-faults"));
-    mob.args("mob --seed 3 --seconds 10 --n 14 --job-states 20000".split(' '))
-        .arg("--program")
-        .arg(nqueens());
-    assert!(mob.status().expect("it starts").success());
+    for more in ["--seed 3 --seconds 10", "--seed 4 --seconds 5 --idle 300 --tls"] {
+        let mut mob = Command::new(env!("CARGO_BIN_EXE_nqueens-faults"));
+        mob.args("mob --n 14 --job-states 20000".split(' ').chain(more.split(' ')));
+        assert!(mob.arg("--program").arg(nqueens()).status().expect("it starts").success(), "{more}");
+    }
 }

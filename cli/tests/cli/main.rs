@@ -1,6 +1,5 @@
 //! The program, run as its users run it.
 
-mod attack;
 mod backup;
 mod boards;
 mod browser;

@@ -1,9 +1,7 @@
 //! Those who mean harm: they speak the workers' protocol, each with a valid token of their own.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
@@ -17,6 +15,8 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
+use super::scene::Scene;
+
 /// Machines under one credential, of those who are found out one after the other.
 const MACHINES: u32 = 8;
 
@@ -29,61 +29,16 @@ const HOLDERS: usize = 6;
 /// Jobs that are taken at once, at most.
 const JOBS_MAX: u64 = 8;
 
-/// Leases of others that are remembered.
-const TOKENS_MAX: usize = 200;
-
 /// More states than any machine visits in a second: who claims it gets more jobs.
 const SPEED_MAX: u64 = 1 << 40;
 
 /// Whoever does not answer within this time is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What all attackers know of each other.
-pub(super) struct Scene {
-    channel: Channel,
-    end: Instant,
-    /// Limit of live workers of a credential.
-    workers_max: usize,
-    tally: Mutex<BTreeMap<String, u64>>,
-    /// What may never be answered, and was.
-    findings: Mutex<Vec<String>>,
-    /// The latest leases of any of them.
-    tokens: Mutex<Vec<v1::LeaseToken>>,
-    /// The slowest answer, in milliseconds.
-    slowest_ms: AtomicU64,
-}
-
-impl Scene {
-    pub(super) fn new(channel: Channel, end: Instant, workers_max: usize) -> Arc<Self> {
-        let (tally, findings, tokens) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let slowest_ms = AtomicU64::default();
-        Arc::new(Self { channel, end, workers_max, tally, findings, tokens, slowest_ms })
-    }
-
-    fn count(&self, what: &str, times: usize) {
-        *self.tally.lock().expect("no panic").entry(what.to_owned()).or_default() += times as u64;
-    }
-
-    /// What they did and how they were answered.
-    pub(super) fn tally(&self) -> BTreeMap<String, u64> {
-        let mut tally = self.tally.lock().expect("no panic").clone();
-        tally.insert("milliseconds of the slowest call".to_owned(), self.slowest_ms.load(Ordering::Relaxed));
-        tally
-    }
-
-    /// What may never be answered, and was.
-    pub(super) fn findings(&self) -> Vec<String> {
-        self.findings.lock().expect("no panic").clone()
-    }
-
-    pub(super) fn goes_on(&self) -> bool {
-        Instant::now() < self.end
-    }
-}
-
 /// Somebody with a token, who has as many machines as there are names.
 pub(super) struct Owner {
     pub(super) scene: Arc<Scene>,
+    pub(super) channel: Channel,
     pub(super) token: Token,
     /// What results are wrong by: the same number for those who collude.
     pub(super) lie: u64,
@@ -120,7 +75,7 @@ impl Owner {
 
     async fn enter_as(&mut self, name: &str, instance: [u8; 16]) -> Result<Process, Status> {
         let registration = self.registration(name, instance);
-        Process::register(&self.scene, &self.token, registration).await
+        Process::register(&self.scene, self.channel.clone(), &self.token, registration).await
     }
 
     fn registration(&mut self, name: &str, instance: [u8; 16]) -> v1::RegisterRequest {
@@ -185,7 +140,8 @@ impl Owner {
                 let (name, instance) = (format!("sybil {}", self.random.bits()), self.bytes());
                 let registration = self.registration(&name, instance);
                 let (scene, token) = (Arc::clone(&self.scene), self.token.clone());
-                coming.spawn(async move { Process::register(&scene, &token, registration).await });
+                let channel = self.channel.clone();
+                coming.spawn(async move { Process::register(&scene, channel, &token, registration).await });
             }
             let mut crowd = Vec::new();
             for answer in coming.join_all().await {
@@ -214,9 +170,28 @@ impl Owner {
         }
     }
 
+    /// Says over and over that it is there, on many calls at once.
+    pub(super) async fn chatter(self) {
+        let mut callers = JoinSet::new();
+        for _ in 0..32 {
+            let client = WorkerServiceClient::new(self.channel.clone());
+            let (scene, token) = (Arc::clone(&self.scene), self.token.clone());
+            let mut process = Process { client, scene, token, id: u64::from(u32::MAX), secret: Vec::new() };
+            callers.spawn(async move {
+                while process.scene.goes_on() {
+                    let refusal = process.sync("chatter", v1::SyncRequest::default()).await;
+                    if refusal.is_err_and(|refusal| refusal.code() == Code::ResourceExhausted) {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                }
+            });
+        }
+        callers.join_all().await;
+    }
+
     /// A result for a lease that somebody has, or may have.
     fn forged(&mut self) -> Vec<v1::JobResult> {
-        let tokens = self.scene.tokens.lock().expect("no panic").clone();
+        let tokens = self.scene.tokens();
         let mut token = match tokens.len() {
             0 => v1::LeaseToken { run: 1, job: 1, epoch: 1, ticket: 1 },
             length => tokens[self.random.index(length)],
@@ -263,8 +238,7 @@ impl Owner {
                 let sync =
                     v1::SyncRequest { worker_id: victim, secret, results, returned, ..Default::default() };
                 if process.send("calls for another worker", sync.clone()).await.is_ok() {
-                    let finding = format!("worker {} spoke for worker {victim}", process.id);
-                    self.scene.findings.lock().expect("no panic").push(finding);
+                    self.scene.find(format!("worker {} spoke for worker {victim}", process.id));
                 }
                 // Not for somebody else, but of what somebody else has.
                 if self.random.permille(100) {
@@ -342,10 +316,11 @@ impl Owner {
 impl Process {
     async fn register(
         scene: &Arc<Scene>,
+        channel: Channel,
         token: &Token,
         registration: v1::RegisterRequest,
     ) -> Result<Self, Status> {
-        let client = WorkerServiceClient::new(scene.channel.clone());
+        let client = WorkerServiceClient::new(channel);
         let client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
         let (scene, token) = (Arc::clone(scene), token.clone());
         let mut process = Self { client, scene, token, id: 0, secret: Vec::new() };
@@ -366,8 +341,7 @@ impl Process {
     /// Counts an answer.
     fn note<T>(&self, what: &str, begun: Instant, answer: Result<Response<T>, Status>) -> Result<T, Status> {
         self.scene.count(what, 1);
-        let millis = u64::try_from(begun.elapsed().as_millis()).expect("short");
-        self.scene.slowest_ms.fetch_max(millis, Ordering::Relaxed);
+        self.scene.time(begun);
         if let Err(refusal) = &answer {
             self.scene.count(&format!("{what} refused: {:?}", refusal.code()), 1);
         }
@@ -390,11 +364,7 @@ impl Process {
         let wanted_jobs = u32::try_from(jobs).expect("few");
         let sync = v1::SyncRequest { wanted_states: u64::MAX, wanted_jobs, ..Default::default() };
         let leases = self.sync("calls", sync).await?.leases;
-        let mut tokens = self.scene.tokens.lock().expect("no panic");
-        tokens.extend(leases.iter().filter_map(|lease| lease.token));
-        let old = tokens.len().saturating_sub(TOKENS_MAX);
-        tokens.drain(..old);
-        drop(tokens);
+        self.scene.remember(leases.iter().filter_map(|lease| lease.token));
         Ok(leases)
     }
 

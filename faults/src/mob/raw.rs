@@ -5,28 +5,28 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Types of frames (RFC 9113, section 6).
-pub(crate) const DATA: u8 = 0;
-pub(crate) const HEADERS: u8 = 1;
-pub(crate) const RST_STREAM: u8 = 3;
-pub(crate) const SETTINGS: u8 = 4;
-pub(crate) const PING: u8 = 6;
-pub(crate) const CONTINUATION: u8 = 9;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const CONTINUATION: u8 = 9;
 
 /// Flags of frames.
-pub(crate) const ACK: u8 = 1;
-pub(crate) const END_STREAM: u8 = 1;
-pub(crate) const END_HEADERS: u8 = 4;
+pub(super) const ACK: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 
 /// Settings that leave everything as it is.
-pub(crate) const NO_SETTINGS: &[u8] = &[];
+pub(super) const NO_SETTINGS: &[u8] = &[];
 
 /// Settings by which nobody may send a byte of an answer.
-pub(crate) const NO_WINDOW: &[u8] = &[0, 4, 0, 0, 0, 0];
+pub(super) const NO_WINDOW: &[u8] = &[0, 4, 0, 0, 0, 0];
 
-pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
     let mut frame = length[1..].to_vec();
     frame.extend([kind, flags]);
@@ -36,7 +36,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// The headers of a call, none of them compressed.
-pub(crate) fn call(method: &str, path: &str, token: &str) -> Vec<u8> {
+pub(super) fn call(method: &str, path: &str, token: &str) -> Vec<u8> {
     let authorization = format!("Bearer {token}");
     let fields = [
         (":method", method),
@@ -59,14 +59,14 @@ pub(crate) fn call(method: &str, path: &str, token: &str) -> Vec<u8> {
 }
 
 /// A connection that speaks HTTP/2 so far.
-pub(crate) async fn greet(address: &str, settings: &[u8]) -> io::Result<TcpStream> {
+pub(super) async fn greet(address: &str, settings: &[u8]) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, settings)].concat()).await?;
     Ok(stream)
 }
 
 /// Answers pings and reads nothing else, until it is hung up on.
-pub(crate) async fn stay_alive(stream: &mut TcpStream) -> io::Result<()> {
+pub(super) async fn stay_alive(stream: &mut TcpStream) -> io::Result<()> {
     loop {
         let mut head = [0; 9];
         stream.read_exact(&mut head).await?;
