@@ -17,13 +17,11 @@ use nqueens_worker::{Crew, WorkerError, prove, proven_kernels};
 
 use crate::choices::one_of;
 use crate::engines::{ENGINES, device_crew, opencl};
-use crate::exit::misuse;
 use crate::memory::Memory;
 use crate::output::speed;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum DeviceChoice {
-    None,
     /// Each GPU that is measured to be faster than the threads beside it.
     Auto,
     All,
@@ -58,10 +56,10 @@ pub(crate) struct EngineOptions {
     #[arg(long, value_parser = names())]
     kernel: Option<EngineName>,
 
-    /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), none, or
+    /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), or
     /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours [default: none; with --kernel
     /// opencl each GPU, or what there is]
-    #[arg(long, value_name = "auto|all|none|LIST")]
+    #[arg(long, value_name = "auto|all|LIST")]
     device: Option<DeviceChoice>,
 
     #[command(flatten)]
@@ -95,7 +93,6 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "none" => Ok(Self::None),
             "auto" => Ok(Self::Auto),
             "all" => Ok(Self::All),
             _ => {
@@ -103,23 +100,13 @@ impl FromStr for DeviceChoice {
                 let numbers = numbers.collect::<Result<_, _>>();
                 numbers
                     .map(Self::These)
-                    .map_err(|_| "it must be auto, all, none, or numbers such as 0,2".to_owned())
+                    .map_err(|_| "it must be auto, all, or numbers such as 0,2".to_owned())
             }
         }
     }
 }
 
 impl EngineOptions {
-    /// Ends the process if devices alone are to count, and none of them.
-    pub(crate) fn check(&self) {
-        if (self.kernel, &self.device) == (Some(EngineName::OpenCl), &Some(DeviceChoice::None)) {
-            misuse(
-                "--kernel opencl counts on devices alone, and --device none allows none; omit one of them",
-            )
-            .exit();
-        }
-    }
-
     /// Tests the engines. One that was asked for must pass. What `--device auto` decides is told, in a line for each device.
     pub(crate) fn prove(&self, threads: NonZeroUsize, tell: impl Fn(&str)) -> anyhow::Result<Engines> {
         let proof = match self.kernel {
@@ -149,7 +136,7 @@ impl EngineOptions {
     /// The devices that were asked for; `None` if the choice is the program's.
     fn asked_for(&self) -> anyhow::Result<Option<Vec<(usize, Device)>>> {
         let chosen = match &self.device {
-            None | Some(DeviceChoice::None | DeviceChoice::Auto) => return Ok(None),
+            None | Some(DeviceChoice::Auto) => return Ok(None),
             Some(DeviceChoice::All) => {
                 let gpus = gpus(numbered()?);
                 ensure!(!gpus.is_empty(), "OpenCL has no GPU here; 'nqueens doctor' lists its devices");
@@ -225,10 +212,9 @@ mod tests {
 
     #[test]
     fn devices_are_chosen_by_word_or_number() {
-        use DeviceChoice::{All, Auto, None, These};
-        let choices =
-            ["none", "auto", "all", "0", "2,0, 15"].map(|text| text.parse::<DeviceChoice>().unwrap());
-        assert_eq!(choices, [None, Auto, All, These([0].into()), These([0, 2, 15].into())]);
+        use DeviceChoice::{All, Auto, These};
+        let choices = ["auto", "all", "0", "2,0, 15"].map(|text| text.parse::<DeviceChoice>().unwrap());
+        assert_eq!(choices, [Auto, All, These([0].into()), These([0, 2, 15].into())]);
         for text in ["", "gpu", "1,,2", "-1", "1-3"] {
             text.parse::<DeviceChoice>().unwrap_err();
         }

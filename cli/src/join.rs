@@ -3,17 +3,14 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nqueens_proto::{ClientTls, Token};
 use nqueens_worker::Client;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::misuse;
 use crate::output;
-use crate::permissions::{distrust, warn_of_readers};
-
-/// A file is not read beyond this size.
-const BYTES_MAX: u64 = 1 << 20;
+use crate::permissions::read_secret;
 
 /// What a join file says, as JSON.
 #[derive(Clone, Deserialize, Serialize)]
@@ -32,16 +29,8 @@ impl Join {
     /// Reads a file. One that others can write is refused: it chooses the coordinator.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let place = || format!("the join file {}", path.display());
-        let file = path.metadata().with_context(place)?;
-        if let Some(reason) = distrust(path, &file) {
-            bail!("{} is not used: {reason}", place());
-        }
-        if file.len() > BYTES_MAX {
-            bail!("{} is too large to be one", place());
-        }
-        warn_of_readers(path);
-        let text = std::fs::read_to_string(path).with_context(place)?;
-        serde_json::from_str(&text).map_err(|error| {
+        let text = read_secret(path).with_context(place)?;
+        serde_json::from_slice(&text).map_err(|error| {
             // Without what it quotes, which may be a secret.
             let line = error.line();
             anyhow::anyhow!("{}, line {line}, can't be read; 'nqueens join create' makes one", place())

@@ -15,9 +15,11 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 const ACCESSIBLE_TO_GROUP: u32 = 0o070;
 const ACCESSIBLE_TO_ALL: u32 = 0o007;
 
-/// Why somebody else may have written this file, if that is so, and what to do. Settings choose the coordinator and the
-/// files that a program uses, so whoever can write them directs it.
-pub(crate) fn distrust(path: &Path, file: &Metadata) -> Option<String> {
+/// A file is not read beyond this size.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Why somebody else may have written this file, if that is so, and what to do: whoever can write it directs the program.
+fn distrust(path: &Path, file: &Metadata) -> Option<String> {
     let is_trusted = |owner| [ROOT, geteuid().as_raw()].contains(&owner);
     if path.symlink_metadata().is_ok_and(|link| link.is_symlink() && !is_trusted(link.uid())) {
         return Some("it is a link of another account".to_owned());
@@ -36,21 +38,22 @@ pub(crate) fn distrust(path: &Path, file: &Metadata) -> Option<String> {
     }
 }
 
-/// Reads a file with a secret, unless somebody else may have written it.
+/// Reads a file with a secret, unless somebody else may have written it. Warns if others can read it.
 pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    if let Some(reason) = distrust(path, &file.metadata()?) {
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if let Some(reason) = distrust(path, &about) {
         bail!("it is not used: {reason}");
     }
+    warn_of_readers(path, &about);
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Warns if others can read a file with a secret. The group may, if the file is root's: so one file serves a service and
-/// nobody else (as `PostgreSQL` has it for keys).
-pub(crate) fn warn_of_readers(path: &Path) {
-    let Ok(file) = path.metadata() else { return };
+/// The group may read a secret, if the file is root's: so one file serves a service and nobody else (as `PostgreSQL` has it for
+/// keys).
+fn warn_of_readers(path: &Path, file: &Metadata) {
     let (others, remedy) = if file.uid() == ROOT {
         (ACCESSIBLE_TO_ALL, "chmod o=")
     } else {

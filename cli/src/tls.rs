@@ -2,7 +2,6 @@
 
 use std::fs::Permissions;
 use std::io::Write;
-use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,14 +9,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::Access;
 use nqueens_proto::ClientTls;
-use nqueens_proto::tls::{InvalidPem, certificates, is_for, private_key};
+use nqueens_proto::tls::{InvalidPem, certificates, is_for, is_host, private_key};
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use tempfile::NamedTempFile;
 use time::{Duration, OffsetDateTime};
 use tracing::info;
 
 use crate::headings::CONNECTION;
-use crate::permissions::{read_secret, warn_of_readers};
+use crate::permissions::read_secret;
 
 /// How long a coordinator's own certificate is valid: it is trusted by itself, so whoever has it must get another one then.
 const VALID: Duration = Duration::days(3_650);
@@ -77,7 +76,6 @@ impl CoordinatorTls {
         let name = || key.display().to_string();
         let secret = read_secret(&key).with_context(name)?;
         private_key(&secret).with_context(name)?;
-        warn_of_readers(&key);
         Ok(access.with_tls(&read(&certificate, &certificates)?, &secret)?)
     }
 
@@ -140,12 +138,8 @@ fn own_names() -> impl Iterator<Item = String> {
 
 /// Reads a host's name or address.
 fn host(text: &str) -> Result<String, String> {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let fits = text.parse::<IpAddr>().is_ok() || text.len() <= 253 && text.split('.').all(is_label);
-    fits.then(|| text.to_owned())
+    is_host(text)
+        .then(|| text.to_owned())
         .ok_or_else(|| "a host is a name or an address, without http:// and port".into())
 }
 

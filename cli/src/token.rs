@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use nqueens_model::credential::Credential;
 use nqueens_proto::Token;
 
-use crate::permissions::{read_secret, warn_of_readers};
+use crate::permissions::read_secret;
 
 /// The token in `file`, or else in the environment variable `variable`; none if neither is given.
 pub(crate) fn read(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<Token>> {
@@ -46,7 +46,6 @@ fn text(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<(String, S
             let origin = format!("the token file {}", path.display());
             let text = read_secret(path).and_then(|bytes| Ok(String::from_utf8(bytes)?));
             let text = text.with_context(|| origin.clone())?;
-            warn_of_readers(path);
             Some((text, origin))
         }
         (None, Some(value)) => {

@@ -58,6 +58,11 @@ pub fn is_for(pem: &[u8], host: &str) -> bool {
         .is_ok_and(|certificate| name.is_ok_and(|name| verify_server_name(&certificate, &name).is_ok()))
 }
 
+/// Whether a text is a host's name or address.
+pub fn is_host(text: &str) -> bool {
+    ServerName::try_from(text).is_ok()
+}
+
 /// By what a caller knows its coordinator. Nothing prints it.
 #[derive(Clone)]
 pub struct ClientTls(Arc<ClientConfig>);

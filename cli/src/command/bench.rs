@@ -41,7 +41,6 @@ pub(crate) struct BenchCommand {
 impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let n = self.n;
-        self.engines.check();
         let proven = self.engines.prove(self.threads, |decision| eprintln!("nqueens: {decision}"))?;
         let plan = plan_kind(self.plan, n, proven.planned_for(n));
         let kernels = proven.names();

@@ -2,25 +2,22 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals};
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::known::{Published, first_counted, published};
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
-use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::fastest;
 use nqueens_kernel::sequence::Sequence;
 use nqueens_model::operator::{Checked, Outcome};
 use serde_json::json;
 
-use crate::choices::{one_of, runnable};
+use crate::choices::one_of;
 use crate::counting::{self, BoardCount, distrust};
 use crate::exit::misuse;
 use crate::memory::default_memory;
@@ -42,16 +39,16 @@ pub(crate) struct TableCommand {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     to: Option<BoardSize>,
 
-    /// Algorithm of the ladder, or a kernel on one thread [default: the fastest kernel]
-    #[arg(long, value_name = "NAME")]
-    algorithm: Option<Algorithm>,
+    /// Algorithm of the ladder [default: the fastest kernel, on one thread]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<Rung>(Rung::ALL.map(Rung::name)))]
+    algorithm: Option<Rung>,
 
-    /// Use the iterative form of a ladder algorithm instead of the recursive one
-    #[arg(long)]
+    /// Use the iterative form of the algorithm instead of the recursive one
+    #[arg(long, requires = "algorithm")]
     iterative: bool,
 
     /// Count nothing: print the published counts, their sources, and who counted them first
-    #[arg(long)]
+    #[arg(long, conflicts_with = "algorithm")]
     published: bool,
 
     /// With --published: print JSON; counts are decimal strings because they can exceed 2^53
@@ -77,15 +74,16 @@ impl TableCommand {
     fn n_usual(&self) -> BoardSize {
         match self.algorithm {
             _ if self.published => BoardSize::new(Published::N_MAX).expect("a board"),
-            Some(Algorithm::Rung(rung)) => {
-                BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low")
-            }
-            _ => BoardSize::new(16).expect("in 1..=31"),
+            Some(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
+            None => BoardSize::new(16).expect("in 1..=31"),
         }
     }
 
     fn count(&self, last: BoardSize) -> anyhow::Result<()> {
-        let count = self.way_to_count(last)?;
+        if let Some(rung) = self.algorithm.filter(|rung| last > rung.n_max()) {
+            eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
+        }
+        let form = if self.iterative { Form::Iterative } else { Form::Recursive };
         let widths = widths(last)?;
         let line = |cells: &[String]| {
             let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
@@ -97,7 +95,7 @@ impl TableCommand {
         writeln!(out, " N  {}  hh:mm:ss.ms  published", line(&names(|(title, _)| title)))?;
         writeln!(out, "    {}", line(&names(|(_, sequence)| sequence.name())))?;
         for n in self.from.up_to(last) {
-            let count = count(n)?;
+            let count = self.algorithm.map_or_else(|| by_kernel(n), |rung| climb(rung, form, n))?;
             let Outcome { totals, checked, .. } = count.outcome;
             let published = if checked == Checked::Published { "equal" } else { "-" };
             let (counts, time) = (line(&cells(&ORBITS, n, totals, thousands)?), hours(count.elapsed));
@@ -145,31 +143,13 @@ impl TableCommand {
         }
         Ok(())
     }
-
-    fn way_to_count(&self, last: BoardSize) -> anyhow::Result<Way> {
-        let kernel = match self.algorithm {
-            Some(Algorithm::Rung(rung)) => {
-                if last > rung.n_max() {
-                    eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
-                }
-                let form = if self.iterative { Form::Iterative } else { Form::Recursive };
-                return Ok(Box::new(move |n| climb(rung, form, n)));
-            }
-            _ if self.iterative => {
-                let rungs = Rung::ALL.map(Rung::name).join(", ");
-                misuse(format_args!("--iterative requires one of --algorithm {rungs}")).exit();
-            }
-            Some(Algorithm::Kernel(kernel)) => runnable(Some(kernel))?,
-            None => Kernel::best(),
-        };
-        let memory_max = default_memory();
-        Ok(Box::new(move |n| {
-            counting::count(n, fastest(n, Some(kernel)), &[kernel.name().to_owned()], memory_max)
-        }))
-    }
 }
 
-type Way = Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>;
+/// Counts a board by the fastest kernel, on one thread.
+fn by_kernel(n: BoardSize) -> anyhow::Result<BoardCount> {
+    let kernel = Kernel::best();
+    counting::count(n, fastest(n, Some(kernel)), &[kernel.name().to_owned()], default_memory())
+}
 
 fn climb(rung: Rung, form: Form, n: BoardSize) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
@@ -236,26 +216,4 @@ fn widths(last: BoardSize) -> Result<[usize; ORBITS.len()], Overflow> {
         widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = (*width).max(cell.len()));
     }
     Ok(widths)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Algorithm {
-    Rung(Rung),
-    Kernel(Kernel),
-}
-
-impl ValueParserFactory for Algorithm {
-    type Parser = ValueParser;
-
-    fn value_parser() -> ValueParser {
-        one_of::<Self>(Rung::ALL.map(Rung::name).into_iter().chain(Kernel::ALL.map(Kernel::name)))
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self::Rung).or_else(|_| text.parse().map(Self::Kernel))
-    }
 }

@@ -100,7 +100,6 @@ impl WorkerCommand {
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
-        self.engines.check();
         let told = signals(None).context("listening for signals")?;
         let client = self.client()?;
         let time_max = self.time_limit.and_then(TimeLimit::left);

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::operator::{Worker, WorkerStatus};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::client::OperatorClient;
@@ -37,27 +36,29 @@ pub(crate) struct WorkersCommand {
 
 impl WorkersCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(async {
-            match self.target.open()? {
-                Target::Coordinator(client) => match &self.drain {
-                    Some(worker) => self.drain(worker, client).await,
-                    None => self.list(client).await,
-                },
-                Target::Database(db) => {
-                    let workers = read(&db, async |reader| Ok(reader.workers().await?)).await?;
-                    self.print(&workers, &[&HEADS[..4], &HEADS[10..]].concat(), |worker| {
-                        about(worker).to_vec()
-                    })
-                }
-            }
-        })?;
+        block_on(self.list_or_drain())?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn list(&self, mut client: OperatorClient) -> anyhow::Result<()> {
-        let mut workers = client.workers().await?;
-        workers.retain(|worker| self.all || worker.is_listed());
-        self.print(&workers, &HEADS, row)
+    async fn list_or_drain(&self) -> anyhow::Result<()> {
+        let (json, heads, rows) = match (self.target.open()?, &self.drain) {
+            (Target::Coordinator(client), Some(worker)) => return self.drain(worker, client).await,
+            (Target::Coordinator(mut client), None) => {
+                let mut workers = client.workers().await?;
+                workers.retain(|worker| self.all || worker.is_listed());
+                (json!(workers), HEADS.to_vec(), workers.iter().map(row).collect::<Vec<_>>())
+            }
+            (Target::Database(db), _) => {
+                let workers = read(&db, async |reader| Ok(reader.workers().await?)).await?;
+                let rows = workers.iter().map(|worker| about(worker).to_vec()).collect();
+                (json!(workers), [&HEADS[..4], &HEADS[10..]].concat(), rows)
+            }
+        };
+        if self.json.json {
+            Ok(print_line(json!({ "workers": json }))?)
+        } else {
+            Ok(print_table(&heads, rows.into_iter())?)
+        }
     }
 
     async fn drain(&self, worker: &WorkerChoice, mut client: OperatorClient) -> anyhow::Result<()> {
@@ -68,19 +69,6 @@ impl WorkersCommand {
         let worker = known.into_iter().find(|known| known.about.id == id);
         let worker = worker.map(|worker| WorkerStatus { draining: true, ..worker });
         Ok(self.json.print(json!(worker), format_args!("worker {id} is draining"))?)
-    }
-
-    fn print<Listed: Serialize>(
-        &self,
-        workers: &[Listed],
-        heads: &[&str],
-        row: fn(&Listed) -> Vec<String>,
-    ) -> anyhow::Result<()> {
-        if self.json.json {
-            Ok(print_line(json!({ "workers": workers }))?)
-        } else {
-            Ok(print_table(heads, workers.iter().map(row))?)
-        }
     }
 }
 

@@ -85,18 +85,6 @@ fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
     }
 }
 
-#[test]
-fn what_cannot_be_together_is_refused() {
-    let place = Place::new();
-    let both = "--kernel opencl counts on devices alone, and --device none allows none; omit one of them";
-    for command in ["run 8", "bench --n 8", "worker --coordinator http://127.0.0.1:1"] {
-        let refused = place.run(&format!("{command} --kernel opencl --device none"));
-        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{command}");
-        assert_eq!(refused.stderr, format!("error: {both}\n"), "{command}");
-    }
-    assert!(place.stdout("doctor --help").contains("OpenCL devices"));
-}
-
 /// PoCL alone is asked for devices, and can be told to hide them, or to compile nothing.
 #[test]
 fn a_device_that_is_hidden_or_cannot_compile_says_why() {

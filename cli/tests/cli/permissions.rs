@@ -90,7 +90,7 @@ fn a_join_file_that_others_can_write_is_refused() {
     let refusal = |place: &Place| place.failure("worker --join join");
     for mode in [0o620, 0o602, 0o666, 0o664] {
         place.set_mode("join", mode);
-        let expected = "the join file join is not used: other users can write it; run 'chmod go-w join'";
+        let expected = "the join file join: it is not used: other users can write it; run 'chmod go-w join'";
         assert_eq!(refusal(&place), expected, "{mode:o}");
     }
     let own = place.path("").metadata().expect("a folder").uid();
@@ -99,7 +99,7 @@ fn a_join_file_that_others_can_write_is_refused() {
         return;
     }
     let expected = format!(
-        "the join file join is not used: it belongs to user 65534, neither to root nor to you; \
+        "the join file join: it is not used: it belongs to user 65534, neither to root nor to you; \
          run 'chown {own} join'"
     );
     assert_eq!(refusal(&place), expected);
