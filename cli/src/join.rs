@@ -1,6 +1,5 @@
 //! Join files: all that a worker needs to know to join a cluster, in one file for its owner alone.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -9,7 +8,6 @@ use nqueens_worker::Client;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::misuse;
-use crate::output;
 use crate::permissions::read_secret;
 
 /// What a join file says, as JSON.
@@ -35,19 +33,6 @@ impl Join {
             let line = error.line();
             anyhow::anyhow!("{}, line {line}, can't be read; 'nqueens join create' makes one", place())
         })
-    }
-
-    pub(crate) fn text(&self) -> anyhow::Result<String> {
-        serde_json::to_string_pretty(self).context("the join file")
-    }
-
-    /// Writes a new file for its owner alone.
-    pub(crate) fn write(&self, path: &Path, replace: bool) -> anyhow::Result<()> {
-        let text = self.text()?;
-        let mut file = output::create(path, replace)?;
-        file.write_all(format!("{text}\n").as_bytes())
-            .and_then(|()| file.sync_all())
-            .context(path.display().to_string())
     }
 
     pub(crate) fn client(&self) -> anyhow::Result<Client> {

@@ -4,18 +4,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use anyhow::bail;
-use clap::Args;
 use nqueens_model::id::{RunId, WorkerId};
 
 const DIGITS: usize = 12;
-
-/// A run, or none where there is one to choose.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RunChoice {
-    /// Run id, as listed by 'nqueens status', or its first digits [default: the only open run]
-    #[arg(value_name = "RUN")]
-    pub(crate) run: Option<RunPrefix>,
-}
 
 /// A run id, or its first digits.
 #[derive(Clone, Debug)]

@@ -81,6 +81,24 @@ impl OperatorTarget {
     }
 }
 
+/// Which run, and where it is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunTarget {
+    /// Run id, as listed by 'nqueens status', or its first digits [default: the only open run]
+    run: Option<RunPrefix>,
+
+    #[command(flatten)]
+    target: OperatorTarget,
+}
+
+impl RunTarget {
+    pub(crate) async fn open(&self) -> anyhow::Result<(Target, RunId)> {
+        let mut target = self.target.open()?;
+        let run = target.find(self.run.as_ref()).await?;
+        Ok((target, run))
+    }
+}
+
 /// A coordinator, or a database that no coordinator serves.
 pub(crate) enum Target {
     Coordinator(OperatorClient),

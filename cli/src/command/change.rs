@@ -6,25 +6,10 @@ use clap::Args;
 use nqueens_model::operator::RunState;
 
 use crate::confirm::Confirmation;
-use crate::names::RunChoice;
 use crate::output::{Json, percent};
 use crate::progress::describe_planning;
 use crate::runtime::block_on;
-use crate::target::OperatorTarget;
-
-/// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens pause 0123456789ab")]
-pub(crate) struct PauseCommand {
-    #[command(flatten)]
-    change: RunStateChange,
-}
-
-impl PauseCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.change.to(RunState::Paused, false)
-    }
-}
+use crate::target::RunTarget;
 
 /// Resumes a paused run.
 #[derive(Clone, Debug, Args)]
@@ -69,22 +54,18 @@ impl CancelCommand {
 
 /// A run whose state is to change.
 #[derive(Clone, Debug, Args)]
-struct RunStateChange {
+pub(crate) struct RunStateChange {
     #[command(flatten)]
-    choice: RunChoice,
-
-    #[command(flatten)]
-    target: OperatorTarget,
+    run: RunTarget,
 
     #[command(flatten)]
     json: Json,
 }
 
 impl RunStateChange {
-    fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
+    pub(crate) fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
         let run = block_on(async {
-            let mut target = self.target.open()?;
-            let run = target.find(self.choice.run.as_ref()).await?;
+            let (mut target, run) = self.run.open().await?;
             target.change(run, state, retry_quarantined).await
         })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
@@ -94,8 +75,7 @@ impl RunStateChange {
 
     fn question(&self) -> anyhow::Result<String> {
         let run = block_on(async {
-            let mut target = self.target.open()?;
-            let run = target.find(self.choice.run.as_ref()).await?;
+            let (mut target, run) = self.run.open().await?;
             target.run(run).await
         })?;
         let run = run.progress;

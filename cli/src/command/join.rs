@@ -1,5 +1,6 @@
 //! `nqueens join`: files with which workers join a cluster.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use nqueens_model::credential::Credential;
 use nqueens_proto::Token;
 
 use crate::join::Join;
-use crate::output::print_line;
+use crate::output::OutputFile;
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
@@ -46,13 +47,8 @@ pub(crate) struct CreateCommand {
     #[command(flatten)]
     tls: CallerTls,
 
-    /// File to write; - prints it
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-
-    /// Replace the file if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 impl JoinCommand {
@@ -70,16 +66,8 @@ impl CreateCommand {
         let join = Join { coordinator: self.coordinator, token, certificate };
         // Looks at all of it; connects to nobody.
         block_on(async { join.client() })?;
-        if self.output.as_os_str() == "-" {
-            print_line(join.text()?)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        join.write(&self.output, self.force)?;
-        let file = self.output.display();
-        print_line(format_args!(
-            "{file} joins workers to {}: nqueens worker --join {file}",
-            join.coordinator
-        ))?;
+        let text = serde_json::to_string_pretty(&join)? + "\n";
+        self.output.open()?.write_all(text.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -26,6 +26,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use nqueens_model::operator::RunState;
 
 use crate::build::BUILD;
 use crate::console::{self, LogFormat};
@@ -81,7 +82,9 @@ enum Command {
     Submit(submit::SubmitCommand),
     Status(status::StatusCommand),
     Watch(watch::WatchCommand),
-    Pause(change::PauseCommand),
+    /// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold
+    #[command(after_help = "Example: nqueens pause 0123456789ab")]
+    Pause(change::RunStateChange),
     Resume(change::ResumeCommand),
     Cancel(change::CancelCommand),
     Requeue(trust::RequeueCommand),
@@ -138,7 +141,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Watch(watch) => watch.execute(),
         Command::Workers(workers) => workers.execute(),
         Command::Distrust(distrust) => distrust.execute(),
-        Command::Pause(pause) => pause.execute(),
+        Command::Pause(run) => run.to(RunState::Paused, false),
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
         Command::Requeue(requeue) => requeue.execute(),

@@ -8,10 +8,10 @@ use nqueens_model::operator::{Blamed, MachineName, TrustChange};
 
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
-use crate::names::{RunChoice, WorkerChoice};
+use crate::names::WorkerChoice;
 use crate::output::{Json, counted, thousands};
 use crate::runtime::block_on;
-use crate::target::OperatorTarget;
+use crate::target::{OperatorTarget, RunTarget};
 
 /// Voids accepted results of a run and counts their jobs again.
 ///
@@ -20,16 +20,13 @@ use crate::target::OperatorTarget;
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
 pub(crate) struct RequeueCommand {
     #[command(flatten)]
-    choice: RunChoice,
-
-    #[command(flatten)]
     of: Of,
 
     #[command(flatten)]
     confirmation: Confirmation,
 
     #[command(flatten)]
-    target: OperatorTarget,
+    run: RunTarget,
 
     #[command(flatten)]
     json: Json,
@@ -50,13 +47,12 @@ struct Of {
 impl RequeueCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let requeue = async {
-            let mut target = self.target.open()?;
+            let (mut target, id) = self.run.open().await?;
             let of = match (self.of.job, &self.of.worker) {
                 (Some(job), _) => Blamed::Job(job),
                 (None, Some(worker)) => Blamed::Worker(target.find_worker(worker).await?),
                 (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
             };
-            let id = target.find(self.choice.run.as_ref()).await?;
             if let Some(outcome) = target.run(id).await?.outcome {
                 let total = thousands(outcome.total);
                 let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));

@@ -2,10 +2,7 @@
 //! process, so every group from its own up to the root counts.
 
 use std::fs::read_to_string;
-use std::path::{Path, PathBuf};
-
-use procfs::ProcessCGroups;
-use procfs::process::{MountInfo, Process};
+use std::path::Path;
 
 use super::MemoryLimit;
 
@@ -14,6 +11,8 @@ const UNLIMITED_FROM: u64 = 1 << 60;
 
 /// The files of a version of control groups.
 struct Files {
+    /// Where systems show its groups that limit memory.
+    root: &'static str,
     limits: &'static [&'static str],
     usage: &'static str,
     /// In `memory.stat`: pages of files that the kernel can drop.
@@ -21,53 +20,42 @@ struct Files {
 }
 
 const V1: Files = Files {
+    root: "sys/fs/cgroup/memory",
     limits: &["memory.limit_in_bytes"],
     usage: "memory.usage_in_bytes",
     droppable: "total_inactive_file",
 };
-const V2: Files =
-    Files { limits: &["memory.max", "memory.high"], usage: "memory.current", droppable: "inactive_file" };
+const V2: Files = Files {
+    root: "sys/fs/cgroup",
+    limits: &["memory.max", "memory.high"],
+    usage: "memory.current",
+    droppable: "inactive_file",
+};
 
 /// The limits on this process; none where the system does not tell.
 pub(super) fn memory_limits() -> Vec<MemoryLimit> {
-    let read = || {
-        let process = Process::myself().ok()?;
-        Some(limits(&process.cgroups().ok()?, &process.mountinfo().ok()?.0))
-    };
-    read().unwrap_or_default()
+    limits(Path::new("/"), &read_to_string("/proc/self/cgroup").unwrap_or_default())
 }
 
-fn limits(groups: &ProcessCGroups, mounts: &[MountInfo]) -> Vec<MemoryLimit> {
+/// The limits of the groups that a file `/proc/self/cgroup` names, and of all groups above them.
+fn limits(system: &Path, groups: &str) -> Vec<MemoryLimit> {
     let mut limits = Vec::new();
-    for group in groups {
-        let files = if group.controllers.iter().any(|controller| controller == "memory") {
-            &V1
-        } else if group.hierarchy == 0 {
-            &V2
-        } else {
-            continue;
+    for group in groups.lines() {
+        let mut fields = group.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let files = match controllers {
+            "" => &V2,
+            _ if controllers.split(',').any(|controller| controller == "memory") => &V1,
+            _ => continue,
         };
-        let is_of_group = |mount: &&MountInfo| match mount.fs_type.as_str() {
-            "cgroup" => group.hierarchy != 0 && mount.super_options.contains_key("memory"),
-            "cgroup2" => group.hierarchy == 0,
-            _ => false,
-        };
-        if let Some(mount) = mounts.iter().find(is_of_group) {
-            limits.extend(folders(mount, &group.pathname).filter_map(|folder| limit(&folder, files)));
-        }
+        // A container sees a part of the tree, and the path may lie outside of it: what is not there has no limit.
+        let path = Path::new(path.trim_start_matches('/'));
+        let is_inside = path.components().all(|part| part.as_os_str() != "..");
+        let folders = path.ancestors().filter(|folder| is_inside || folder.as_os_str().is_empty());
+        let root = system.join(files.root);
+        limits.extend(folders.filter_map(|folder| limit(&root.join(folder), files)));
     }
     limits
-}
-
-/// The folders of a group and of all groups above it, as far as they can be seen from here.
-fn folders(mount: &MountInfo, path: &str) -> impl Iterator<Item = PathBuf> {
-    // In a container the mount shows a part of the tree, and the path may lie outside of it.
-    let inside = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new("")).to_owned();
-    let inside =
-        if inside.components().any(|part| part.as_os_str() == "..") { PathBuf::new() } else { inside };
-    let top = mount.mount_point.clone();
-    let all: Vec<_> = inside.ancestors().map(|group| top.join(group)).collect();
-    all.into_iter()
 }
 
 /// What one group allows, if it limits anything.
@@ -86,30 +74,23 @@ fn limit(folder: &Path, files: &Files) -> Option<MemoryLimit> {
 mod tests {
     use std::fs;
 
-    use procfs::FromRead;
-
     use super::*;
 
-    /// The limits found in a made-up tree: the line of /proc/self/cgroup, what is mounted, and the files.
-    fn found(group: &str, mount: &str, files: &[(&str, &str)]) -> Vec<(String, u64, u64)> {
+    /// The limits found in a made-up tree: what /proc/self/cgroup says, and the files below a root.
+    fn found(groups: &str, root: &str, files: &[(&str, &str)]) -> Vec<(String, u64, u64)> {
         let tree = tempfile::tempdir().unwrap();
+        let root = tree.path().join(root);
         for (path, content) in files {
-            let path = tree.path().join(path);
+            let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let mount = mount.replace("TREE", tree.path().to_str().unwrap());
-        let mounts = [MountInfo::from_line(&mount).unwrap()];
-        let groups = ProcessCGroups::from_read(group.as_bytes()).unwrap();
         let relative = |limit: MemoryLimit| {
-            let source = limit.source.replace(&format!("control group {}/", tree.path().display()), "");
+            let source = limit.source.replace(&format!("control group {}/", root.display()), "");
             (source, limit.max, limit.free)
         };
-        limits(&groups, &mounts).into_iter().map(relative).collect()
+        limits(tree.path(), groups).into_iter().map(relative).collect()
     }
-
-    const CGROUP1: &str = "32 24 0:28 / TREE rw - cgroup cgroup rw,memory";
-    const CGROUP2: &str = "32 24 0:28 / TREE rw - cgroup2 cgroup2 rw";
 
     #[test]
     fn every_group_above_counts() {
@@ -125,7 +106,7 @@ mod tests {
         ];
         let job = ("slurm/job_3/memory.high".to_owned(), 200_000, 150_000);
         let all = ("slurm/memory.max".to_owned(), 1_000_000, 700_000);
-        assert_eq!(found("0::/slurm/job_3/step_0\n", CGROUP2, &files), [job, all]);
+        assert_eq!(found("0::/slurm/job_3/step_0\n", V2.root, &files), [job, all]);
     }
 
     #[test]
@@ -138,7 +119,7 @@ mod tests {
         ];
         let group = "5:cpu:/job\n4:memory:/job/task\n0::/\n";
         assert_eq!(
-            found(group, CGROUP1, &files),
+            found(group, V1.root, &files),
             [("job/memory.limit_in_bytes".to_owned(), 314_572_800, 304_572_800)]
         );
     }
@@ -146,11 +127,12 @@ mod tests {
     #[test]
     fn a_container_sees_a_part_of_the_tree() {
         let files = [("memory.max", "500"), ("inner/memory.max", "400")];
-        let mount = "32 24 0:28 /pod/box TREE rw - cgroup2 cgroup2 rw";
         let outer = ("memory.max".to_owned(), 500, 500);
         let inner = ("inner/memory.max".to_owned(), 400, 400);
-        assert_eq!(found("0::/pod/box/inner\n", mount, &files), [inner, outer.clone()]);
-        assert_eq!(found("0::/\n", mount, &files), std::slice::from_ref(&outer));
-        assert_eq!(found("0::/../other\n", CGROUP2, &files), [outer]);
+        assert_eq!(found("0::/inner\n", V2.root, &files), [inner, outer.clone()]);
+        // Docker with version 1 tells the path outside of the container.
+        for outside in ["0::/", "0::/../other\n", "0::/docker/0123456789ab\n"] {
+            assert_eq!(found(outside, V2.root, &files), std::slice::from_ref(&outer));
+        }
     }
 }

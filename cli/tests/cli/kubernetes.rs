@@ -180,7 +180,7 @@ fn what_the_pods_run_counts_a_board() {
             let (url, tokens) =
                 (format!("https://{}:7327", own_address()), place.path("nqueens-coordinator"));
             let tokens = format!("--worker-token-file {}/worker.token", tokens.display());
-            let join = exec(&format!("join create --coordinator {url} {tokens} --output -"));
+            let join = exec(&format!("join create --coordinator {url} {tokens}"));
             std::fs::write(place.path("nqueens-worker/cluster.join"), join).expect("a file");
             place.set_mode("nqueens-worker/cluster.join", 0o600);
         }

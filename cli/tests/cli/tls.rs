@@ -79,7 +79,7 @@ fn a_coordinator_makes_its_certificate_and_keys_are_never_logged() {
     let url = https(&coordinator);
     let at = format!("--coordinator {url} {TRUSTING}");
     place.stdout(&format!("join create {at} --worker-token-file worker.token --output join"));
-    let printed = place.stdout(&format!("join create {at} --worker-token-file worker.token --output -"));
+    let printed = place.stdout(&format!("join create {at} --worker-token-file worker.token"));
     assert_eq!(printed, std::fs::read_to_string(place.path("join")).expect("text"));
     let submitted = place.run_with(&[trace[0], TOKENS[2]], &format!("submit 9 {at}"));
     assert_eq!(submitted.code, 0, "{}", submitted.stderr);
