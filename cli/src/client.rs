@@ -16,6 +16,7 @@ use tonic::codegen::http::StatusCode;
 use tracing::warn;
 
 use crate::exit::misuse;
+use crate::token;
 
 /// A coordinator that was started a moment before the command listens within 5 seconds: so often is tried again, ...
 const ATTEMPTS: u32 = 50;
@@ -23,9 +24,6 @@ const ATTEMPTS: u32 = 50;
 /// ... after this pause. A wait of a second is worth a line.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(100);
 const TOLD_AT: u32 = 10;
-
-/// Carries the operator's token where no file does.
-pub(crate) const TOKEN_VARIABLE: &str = "NQUEENS_OPERATOR_TOKEN";
 
 /// Nobody answers at the moment; that may pass.
 #[derive(Debug, thiserror::Error)]
@@ -166,7 +164,8 @@ impl OperatorClient {
             },
             CallFailure::Refused(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, text) => {
                 return anyhow!(
-                    "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}"
+                    "the coordinator refused: {text}; give a token by --operator-token-file or the variable {}",
+                    token::OF_OPERATOR
                 );
             }
             CallFailure::Refused(status, text) => {

@@ -5,7 +5,7 @@ use std::iter;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use clap::builder::ValueParser;
 use nqueens_gpu::Device;
@@ -135,27 +135,21 @@ impl EngineOptions {
 
     /// The devices that were asked for; `None` if the choice is the program's.
     fn asked_for(&self) -> anyhow::Result<Option<Vec<(usize, Device)>>> {
-        let chosen = match &self.device {
-            None | Some(DeviceChoice::Auto) => return Ok(None),
+        Ok(match &self.device {
+            None | Some(DeviceChoice::Auto) => None,
             Some(DeviceChoice::All) => {
                 let gpus = gpus(numbered()?);
                 ensure!(!gpus.is_empty(), "OpenCL has no GPU here; 'nqueens doctor' lists its devices");
-                gpus
+                Some(gpus)
             }
             Some(DeviceChoice::These(numbers)) => {
                 let all: Vec<_> = numbered()?.collect();
-                let find = |number: &usize| {
-                    all.get(*number).copied().with_context(|| {
-                        format!(
-                            "there is no device {number}: 'nqueens doctor' lists {}, from 0 on",
-                            all.len()
-                        )
-                    })
-                };
-                numbers.iter().map(find).collect::<anyhow::Result<_>>()?
+                if let Some(missing) = numbers.iter().find(|number| **number >= all.len()) {
+                    bail!("there is no device {missing}: 'nqueens doctor' lists {}, from 0 on", all.len());
+                }
+                Some(numbers.iter().map(|number| all[*number]).collect())
             }
-        };
-        Ok(Some(chosen))
+        })
     }
 }
 

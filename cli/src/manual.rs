@@ -25,7 +25,7 @@ fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_page(below, dir)?;
     }
-    let page = Man::new(command.clone().after_help(""));
+    let page = Man::new(command.clone().after_help(None::<&str>));
     let mut file = File::create(dir.join(page.get_filename()))?;
     page.render(&mut file)?;
     // As in `nqueens-fleet-slurm`.

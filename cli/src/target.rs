@@ -11,7 +11,7 @@ use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange
 use nqueens_proto::Token;
 
 use crate::build::BUILD;
-use crate::client::{OperatorClient, TOKEN_VARIABLE};
+use crate::client::OperatorClient;
 use crate::headings::CONNECTION;
 use crate::names::{RunPrefix, WorkerChoice};
 use crate::tls::CallerTls;
@@ -31,7 +31,7 @@ pub(crate) struct Login {
 
 impl Login {
     pub(crate) fn token(&self) -> anyhow::Result<Option<Token>> {
-        token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)
+        token::read(self.operator_token_file.as_deref(), token::OF_OPERATOR)
     }
 
     pub(crate) fn client(&self, url: &str, token: Option<Token>) -> anyhow::Result<OperatorClient> {

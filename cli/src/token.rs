@@ -8,6 +8,11 @@ use nqueens_proto::Token;
 
 use crate::permissions::read_secret;
 
+/// Carry a worker's token, the tokens that a coordinator knows workers by, and an operator's, where no file does.
+pub(crate) const OF_WORKER: &str = "NQUEENS_TOKEN";
+pub(crate) const OF_WORKERS: &str = "NQUEENS_WORKER_TOKEN";
+pub(crate) const OF_OPERATOR: &str = "NQUEENS_OPERATOR_TOKEN";
+
 /// The token in `file`, or else in the environment variable `variable`; none if neither is given.
 pub(crate) fn read(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<Token>> {
     let Some((text, origin)) = text(file, variable)? else { return Ok(None) };

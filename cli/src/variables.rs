@@ -12,11 +12,12 @@ use nqueens_kernel::board::BoardSize;
 
 use crate::exit::misuse;
 use crate::output::stdout_failed;
+use crate::token;
 
 const PREFIX: &str = "NQUEENS_";
 
 /// Variables without an option: tokens, which the command line would show to every user.
-const OTHERS: [&str; 3] = ["NQUEENS_TOKEN", "NQUEENS_WORKER_TOKEN", "NQUEENS_OPERATOR_TOKEN"];
+const OTHERS: [&str; 3] = [token::OF_WORKER, token::OF_WORKERS, token::OF_OPERATOR];
 
 /// Reads the arguments of this process. Ends it if they are wrong (exit code 2) or ask for help.
 pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {

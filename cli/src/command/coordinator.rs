@@ -19,7 +19,6 @@ use tracing::{info, warn};
 use super::report;
 use crate::build::BUILD;
 use crate::choices::{ConfirmingOptions, JobsMax};
-use crate::client::TOKEN_VARIABLE;
 use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CHECKS, CONNECTION, LIMITS};
 use crate::ledger_file;
@@ -29,9 +28,6 @@ use crate::output::print_line;
 use crate::signals::{END_WITHIN, Signal, SignalReceiver, signals, stopped};
 use crate::tls::CoordinatorTls;
 use crate::token;
-
-/// Carries the workers' token where no file does.
-const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 
 /// Plans runs, leases their jobs to workers, stores the results and computes the totals.
 ///
@@ -144,16 +140,17 @@ impl CoordinatorCommand {
     }
 
     async fn serve(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
-        let workers = token::read_named(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
-        let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
+        let workers = token::read_named(self.worker_token_file.as_deref(), token::OF_WORKERS)?;
+        let operator = token::read(self.operator_token_file.as_deref(), token::OF_OPERATOR)?;
         let access = self.tls.apply(Access::new(workers, operator)?, &self.db)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
                 misuse(format_args!(
                     "{address} can be reached from other machines: give --worker-token-file and \
-                     --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
-                     --insecure to let everyone in"
+                     --operator-token-file (or the variables {} and {}), or --insecure to let everyone in",
+                    token::OF_WORKERS,
+                    token::OF_OPERATOR
                 ))
                 .exit();
             }

@@ -1,6 +1,7 @@
 //! `nqueens doctor`: what this machine supports and whether it works; and the text of `--version`.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -106,6 +107,15 @@ fn exit_code(well: bool) -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Prints what came of a test: a speed, or why it failed; then false.
+fn tell(what: &str, about: &str, tested: Result<String, String>) -> io::Result<bool> {
+    match &tested {
+        Ok(speed) => say(what, format_args!("{about}passed its test; {speed}"))?,
+        Err(reason) => say(what, format_args!("{about}FAILED: {reason}"))?,
+    }
+    Ok(tested.is_ok())
+}
+
 /// Proves every kernel on small boards and measures it on a large one; false if one failed.
 fn look_at_kernels() -> anyhow::Result<bool> {
     let mut well = true;
@@ -115,16 +125,11 @@ fn look_at_kernels() -> anyhow::Result<bool> {
             say(&heading, format_args!("this machine lacks {}", kernel.lacks().join(", ")))?;
             continue;
         }
-        match prove(ENGINES, kernel) {
-            Ok(_) => {
-                let speed = numbers::speed(speed(kernel)?);
-                say(&heading, format_args!("passed its test; {speed} on one thread"))?;
-            }
-            Err(reason) => {
-                well = false;
-                say(&heading, format_args!("FAILED: {reason}"))?;
-            }
-        }
+        let tested = match prove(ENGINES, kernel) {
+            Ok(_) => Ok(format!("{} on one thread", numbers::speed(speed(kernel)?))),
+            Err(reason) => Err(reason),
+        };
+        well &= tell(&heading, "", tested)?;
     }
     Ok(well)
 }
@@ -143,23 +148,11 @@ fn look_at_devices() -> anyhow::Result<bool> {
     }
     let mut well = true;
     for (number, &device) in devices.iter().enumerate() {
-        let about = format!(
-            "{}, driver {}, {} compute units, {}",
-            device.name(),
-            device.driver(),
-            device.compute_units(),
-            ByteSize(device.memory())
-        );
-        match device_crew(number, device) {
-            Ok(crew) => {
-                let speed = numbers::speed(crew.states_per_s);
-                say(&format!("device {number}"), format_args!("{about}; passed its test; {speed}"))?;
-            }
-            Err(reason) => {
-                well = false;
-                say(&format!("device {number}"), format_args!("{about}; FAILED: {reason}"))?;
-            }
-        }
+        let (name, driver, units) = (device.name(), device.driver(), device.compute_units());
+        let about =
+            format!("{name}, driver {driver}, {units} compute units, {}; ", ByteSize(device.memory()));
+        let tested = device_crew(number, device).map(|crew| numbers::speed(crew.states_per_s));
+        well &= tell(&format!("device {number}"), &about, tested)?;
     }
     Ok(well)
 }

@@ -15,9 +15,6 @@ use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
 
-/// Carries the tokens of workers where no file does, as for a coordinator.
-const TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
-
 /// Makes files with which workers join a cluster.
 #[derive(Clone, Debug, Subcommand)]
 #[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
@@ -73,7 +70,7 @@ impl CreateCommand {
 
     /// The token that workers are to show, if there are tokens.
     fn token(&self) -> anyhow::Result<Option<Token>> {
-        let mut tokens = token::read_named(self.worker_token_file.as_deref(), TOKEN_VARIABLE)?;
+        let mut tokens = token::read_named(self.worker_token_file.as_deref(), token::OF_WORKERS)?;
         let Some(name) = &self.credential else {
             ensure!(tokens.len() < 2, "there are tokens of {}: choose one with --credential", names(&tokens));
             return Ok(tokens.pop().map(|(_, token)| token));

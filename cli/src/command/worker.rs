@@ -24,9 +24,6 @@ use crate::time::{TimeLimit, duration};
 use crate::tls::CallerTls;
 use crate::token;
 
-/// Carries the token where no file does.
-const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
-
 /// Counts jobs for a coordinator until it is stopped.
 ///
 /// While the coordinator is unreachable, the worker counts the jobs it holds, keeps the results in its spool and tries to
@@ -131,7 +128,7 @@ impl WorkerCommand {
         if let Some(join) = &self.join {
             return Join::read(join)?.client();
         }
-        let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
+        let token = token::read(self.token_file.as_deref(), token::OF_WORKER)?;
         let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref());
         Ok(client.unwrap_or_else(|error| misuse(error).exit()))
     }

@@ -85,7 +85,7 @@ fn a_coordinator_makes_its_certificate_and_keys_are_never_logged() {
     assert_eq!(submitted.code, 0, "{}", submitted.stderr);
     let joining = "worker --join join --threads 1 --kernel scalar --spool";
     let mut honest =
-        Background::start(place.command(&format!("{joining} west --idle-timeout 1s")).envs(trace));
+        Background::start(place.command(&format!("{joining} west --idle-timeout 3s")).envs(trace));
     let worked = ended(&mut honest);
     assert_eq!(worked.code, 3, "{}", worked.stderr);
     let doctor = place.run_with(&[TOKENS[2], NO_DEVICES], &format!("doctor {at}"));
