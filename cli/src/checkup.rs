@@ -110,7 +110,7 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
     look_at_runs(&runs)
 }
 
-/// False if somebody has to look at one of them.
+/// False if a run has jobs in quarantine.
 fn look_at_runs(runs: &[RunStatus]) -> anyhow::Result<bool> {
     for RunStatus { progress: run, .. } in runs {
         let (state, share) = (run.state.name(), percent(run.share_done));

@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 50;
 const ATTEMPT_EVERY: Duration = Duration::from_millis(100);
 const TOLD_AT: u32 = 10;
 
-/// Nobody answers at the moment; that may pass.
+/// No coordinator answers at the moment; that may pass.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreachable(String);
@@ -119,7 +119,7 @@ impl OperatorClient {
         self.patiently(async || inner.post(path, message).await).await
     }
 
-    /// Calls, and again while nobody listens yet and that may change in a moment.
+    /// Calls, and again while no coordinator listens yet.
     async fn patiently<Answer>(
         &mut self,
         call: impl AsyncFn() -> Result<Answer, CallFailure>,
@@ -127,7 +127,7 @@ impl OperatorClient {
         for attempt in 0..self.attempts {
             match call().await {
                 Err(failure) if is_unheard(&failure) => {}
-                // Somebody listens, so nothing is starting.
+                // One listens, so nothing is starting.
                 answer => {
                     self.attempts = 0;
                     return answer.map_err(|failure| self.explain(&failure));
@@ -185,7 +185,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// Whether nobody listens at an address that answers.
+/// Whether the machine answers, and no process listens there.
 fn is_unheard(failure: &CallFailure) -> bool {
     let CallFailure::Broken(error) = failure else { return false };
     let refused = |error: &io::Error| error.kind() == ErrorKind::ConnectionRefused;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::exit::misuse;
 
-/// Whether somebody has agreed already.
+/// Consent given in advance.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirmation {
     /// Do not ask for confirmation

@@ -66,7 +66,7 @@ impl Coordinator {
         let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
         let plans = Plans::default();
         let Confirming { recounts_min, published, .. } = pace.confirming;
-        let policy = Policy { arbiter: pace.canaries, recounts_min, published, ..pace.policy };
+        let policy = Policy { arbiter: pace.recounts, recounts_min, published, ..pace.policy };
         let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, committed, faults) = (
             writer.snapshot.subscribe(),
@@ -94,7 +94,7 @@ impl Coordinator {
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
         ];
-        if pace.canaries {
+        if pace.recounts {
             chores.push(tokio::spawn(recounting::count(operator.clone())));
         }
         Ok(Self { operator, limits, pace, cut_short, writing, chores, faults })

@@ -69,7 +69,7 @@ pub struct Timing {
     /// rely on what is acknowledged.
     pub sync_every: Duration,
     /// Whether the coordinator recounts jobs itself, and decides where results differ.
-    pub canaries: bool,
+    pub recounts: bool,
 }
 
 impl Default for Timing {
@@ -80,7 +80,7 @@ impl Default for Timing {
             jobs_max: JOBS_MAX,
             confirming: Confirming::default(),
             sync_every: Duration::ZERO,
-            canaries: false,
+            recounts: false,
         }
     }
 }

@@ -21,13 +21,13 @@ fn token(of: &str) -> Token {
 async fn count(
     ledger: &Ledger,
     owners: &[&str],
-    (replicate_ppm, canaries): (u32, bool),
+    (replicate_ppm, recounts): (u32, bool),
     tell: impl Fn(v1::JobResult) -> v1::JobResult,
 ) -> RunStatus {
     let tokens = ["lab", "club", "school"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
     let confirming = Confirming { checks_min: CHECKS_MIN, recounts_min: RECOUNTS_MIN, published: false };
-    let pace = Timing { confirming, canaries, ..Timing::default() };
+    let pace = Timing { confirming, recounts, ..Timing::default() };
     let house =
         House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
     let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm };

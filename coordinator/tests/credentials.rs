@@ -23,7 +23,7 @@ async fn house(ledger: &Ledger) -> House {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
     let policy = Policy { beat_ms: 100, workers_max: 20, lease_ms: 10_000, ..Policy::default() };
-    let pace = Timing { policy, canaries: true, ..Timing::default() };
+    let pace = Timing { policy, recounts: true, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
 }
 
@@ -200,7 +200,7 @@ async fn credentials_that_collude_are_found_by_recounts() {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
     let confirming = nqueens_coordinator::Confirming { published: false, ..Default::default() };
-    let pace = Timing { canaries: true, confirming, ..Timing::default() };
+    let pace = Timing { recounts: true, confirming, ..Timing::default() };
     let house =
         House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
     let run = submit(&house).await;

@@ -69,9 +69,9 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, help_heading = CONNECTION)]
     insecure: bool,
 
-    /// Do not count jobs in this process: neither samples to check the workers' results (5 % of one core), nor disputed jobs
+    /// Recount nothing in this process: neither samples of the workers' results (5 % of one core), nor disputed jobs
     #[arg(long, help_heading = CHECKS)]
-    no_canaries: bool,
+    no_recounts: bool,
 
     #[command(flatten)]
     confirming: ConfirmingOptions,
@@ -116,7 +116,7 @@ impl CoordinatorCommand {
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = Runtime::new().context("starting the runtime")?;
         let outcome = runtime.block_on(self.serve(told));
-        // Connections that were cut off are of no more interest.
+        // It waits for no connection that was cut off.
         runtime.shutdown_background();
         outcome
     }
@@ -134,7 +134,7 @@ impl CoordinatorCommand {
             disk_reserve: self.disk_reserve.0,
             jobs_max: self.jobs_max.jobs_max,
             confirming: self.confirming.into(),
-            canaries: !self.no_canaries,
+            recounts: !self.no_recounts,
             ..Timing::default()
         }
     }

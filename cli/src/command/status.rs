@@ -110,7 +110,7 @@ pub(super) fn concerns(run: &RunStatus) -> impl Iterator<Item = String> {
     concerns.into_iter().flatten()
 }
 
-/// Jobs that wait for somebody's eye, and what opens them again.
+/// Jobs in quarantine, and what opens them again.
 fn describe_quarantine(progress: &Progress) -> String {
     let (run, jobs) = (progress.run, counted(progress.quarantined, "job"));
     let what = if progress.state.is_open() {

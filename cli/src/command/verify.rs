@@ -28,7 +28,7 @@ use crate::sampling::{SamplingOptions, interruptible};
 ///
 /// Prints one line per check, then one line of verdict: BELIEVABLE (exit code 0), COUNTED, NOT CONFIRMED (3) or WRONG (1). What
 /// only the run's owner says counts for nothing. With --sample, this machine recounts random jobs: mirror images, by another
-/// search. With --json, an object per line: the run; 'check', 'passed' (null if nobody can tell) and 'detail'; 'verdict' and
+/// search. With --json, an object per line: the run; 'check', 'passed' (null: not checked) and 'detail'; 'verdict' and
 /// 'detail'.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --sample 300")]

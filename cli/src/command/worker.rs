@@ -31,7 +31,7 @@ use crate::token;
 /// Ctrl-C stops it immediately. What a worker needs to know to join a cluster is best given with --join. If the
 /// coordinator requires a token, --token-file or the variable `NQUEENS_TOKEN` can be used instead.
 ///
-/// Exit codes: 0 told to go (by a signal, or drained by an operator), 1 failed, 2 wrong usage, 3 no more work
+/// Exit codes: 0 stopped by a signal or drained by an operator, 1 failed, 2 wrong usage, 3 no more work
 /// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
@@ -58,7 +58,7 @@ pub(crate) struct WorkerCommand {
     #[arg(long, value_name = "DIR", default_value = "nqueens-spool")]
     spool: PathBuf,
 
-    /// Be gone by then: auto (the end of the Slurm job), a duration such as 2h, or a time such as 2026-12-24T18:00. The
+    /// End by then: auto (the end of the Slurm job), a duration such as 2h, or a time such as 2026-12-24T18:00. The
     /// worker takes only jobs that it expects to finish, and returns the others 10 seconds before
     #[arg(long, value_name = "LIMIT")]
     time_limit: Option<TimeLimit>,
