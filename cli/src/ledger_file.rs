@@ -10,9 +10,9 @@ use nqueens_coordinator::{JobState, LedgerRow, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
-use nqueens_evidence::verify::{Report, Unread, verify};
+use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::{Control, Stopped};
+use nqueens_kernel::engine::Control;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::Outcome;
 
@@ -71,16 +71,13 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     Ok(out.finish()?)
 }
 
-/// A checked run, with the sample of its jobs; or the check was stopped.
-pub(crate) type Checked = Result<(Report, Sample), Stopped>;
-
-/// Exports a run's ledger straight into its verification.
+/// Exports a run's ledger straight into its verification; returns the report, and the sample of jobs.
 pub(crate) async fn check(
     reader: &Reader,
     run: &RunRow,
     mut sample: Sample,
     control: Arc<Control>,
-) -> anyhow::Result<Checked> {
+) -> anyhow::Result<(Report, Sample)> {
     let (exported, export) = std::io::pipe()?;
     let checking = thread::spawn(move || {
         let report = verify(BufReader::new(exported), &mut sample, &control);
@@ -88,15 +85,11 @@ pub(crate) async fn check(
     });
     let written = write(reader, run, export).await;
     let (report, sample) = checking.join().expect("checking does not panic");
-    let report = match report {
-        Err(Unread::Stopped(stopped)) => return Ok(Err(stopped)),
-        report => report?,
-    };
+    let report = report?;
     match written {
-        // The check has seen enough before the end, and says why.
-        Err(error) if is_broken_pipe(&error) => Ok(Ok((report, sample))),
-        Err(error) => Err(error),
-        Ok(_) => Ok(Ok((report, sample))),
+        // Of a broken pipe the check has seen enough before the end, and says why.
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok((report, sample)),
     }
 }
 

@@ -12,12 +12,12 @@ use nqueens_coordinator::{Reader, RunRow};
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::sample::{Claim, Sample};
 use nqueens_evidence::verdict::Verdict;
-use nqueens_evidence::verify::{Report, Unread, verify};
+use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::engine::{Control, Stopped};
 
 use crate::exit::{INTERRUPTED, NOT_CONFIRMED, misuse};
 use crate::finding_lines::{print_finding, print_run, print_verdict};
-use crate::ledger_file::{self, Checked};
+use crate::ledger_file;
 use crate::ledger_source::LedgerSource;
 use crate::names::RunPrefix;
 use crate::output::{Json, thousands};
@@ -54,13 +54,16 @@ impl VerifyCommand {
         let sample = self.sampling.sample()?;
         let checked = match self.database() {
             Some(source) => {
-                block_on(source.read(async |reader, run| self.run(reader, &run, sample, &control).await))?
+                block_on(source.read(async |reader, run| self.run(reader, &run, sample, &control).await))
             }
-            None => self.file(sample, &control)?,
+            None => self.file(sample, &control),
         };
-        let Ok((mut report, sample)) = checked else {
-            eprintln!("nqueens: interrupted before all results were read; nothing was verified");
-            return Ok(ExitCode::from(INTERRUPTED));
+        let (mut report, sample) = match checked {
+            Err(_) if control.is_stopped() => {
+                eprintln!("nqueens: interrupted before all results were read; nothing was verified");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            checked => checked?,
         };
         for (check, verdict) in &report.findings {
             print_finding(self.json, check.name(), verdict)?;
@@ -89,23 +92,19 @@ impl VerifyCommand {
         Some(LedgerSource::new(run, db))
     }
 
-    fn file(&self, mut sample: Sample, control: &Control) -> anyhow::Result<Checked> {
+    fn file(&self, mut sample: Sample, control: &Control) -> anyhow::Result<(Report, Sample)> {
         let path = self.what.as_deref().unwrap_or(Path::new(""));
         let name = || path.display().to_string();
         let mut file = BufReader::new(File::open(path).with_context(name)?);
         if file.fill_buf().with_context(name)?.starts_with(b"SQLite format 3\0") {
             bail!("{0} is a database, not a ledger file; use 'nqueens verify --db {0}'", path.display());
         }
-        let report = match verify(file, &mut sample, control) {
-            Err(Unread::Stopped(stopped)) => return Ok(Err(stopped)),
-            Err(Unread::Io(error)) => return Err(error).with_context(name),
-            Ok(report) => report,
-        };
+        let report = verify(file, &mut sample, control).with_context(name)?;
         if let Some(header) = &report.header {
             let subject = header.plan().map_or_else(String::new, |plan| plan.subject());
             print_run(self.json, (&header.run, &subject), header.plan, header.jobs.into())?;
         }
-        Ok(Ok((report, sample)))
+        Ok((report, sample))
     }
 
     /// Checks the ledger of a run that is done; of another one there are results to be recounted.
@@ -115,7 +114,7 @@ impl VerifyCommand {
         run: &RunRow,
         mut sample: Sample,
         control: &Arc<Control>,
-    ) -> anyhow::Result<Checked> {
+    ) -> anyhow::Result<(Report, Sample)> {
         print_run(self.json, (run.id, &run.plan.subject()), run.plan.kind(), run.jobs.into())?;
         if run.outcome.is_some() {
             return ledger_file::check(reader, run, sample, Arc::clone(control)).await;
@@ -134,7 +133,7 @@ impl VerifyCommand {
                 sample.offer(number, || Claim { number, job, counts, kernel, worker });
             }
             if control.is_stopped() {
-                return Ok(Err(Stopped));
+                return Err(Stopped.into());
             }
         }
         let workers = reader.workers().await?;
@@ -142,6 +141,6 @@ impl VerifyCommand {
         let (done, jobs) = (thousands(report.jobs), thousands(run.jobs));
         let what = format!("the run is not done: {done} of {jobs} jobs have a result");
         report.add(Check::Jobs, CheckResult::NotMade(what));
-        Ok(Ok((report, sample)))
+        Ok((report, sample))
     }
 }

@@ -135,8 +135,8 @@ impl Facts {
             }
         }
         if run.outcome.is_some() {
-            let checked = ledger_file::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
-            facts.findings = checked.ok().map(|(report, _)| report.findings);
+            let (report, _) = ledger_file::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
+            facts.findings = Some(report.findings);
         }
         Ok(facts)
     }
