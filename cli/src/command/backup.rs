@@ -1,7 +1,6 @@
 //! `nqueens backup`: a copy of a database.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
@@ -26,7 +25,7 @@ pub(crate) struct BackupCommand {
 }
 
 impl BackupCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let runs = block_on(async { Ok(backup(&self.db, &self.to).await?) })?;
         let bytes = self.to.metadata().context("reading the size of the copy")?.len();
         let (from, to) = (self.db.display(), self.to.display());
@@ -36,6 +35,6 @@ impl BackupCommand {
             let (done, jobs) = (thousands(done), thousands(run.jobs));
             print_line(format_args!("run {}: {subject}, {state}, {done} of {jobs} jobs done", run.id))?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

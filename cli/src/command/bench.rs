@@ -2,7 +2,6 @@
 
 use std::iter::repeat_n;
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
@@ -39,7 +38,7 @@ pub(crate) struct BenchCommand {
 }
 
 impl BenchCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let n = self.n;
         let proven = self.engines.prove(self.threads, |decision| eprintln!("nqueens: {decision}"))?;
         let plan = plan_kind(self.plan, n, proven.planned_for(n));
@@ -65,7 +64,6 @@ impl BenchCommand {
             counted(engines.len(), "thread"),
             thousands(count.states)
         );
-        self.json.print(line, text)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(self.json.print(line, text)?)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct ResumeCommand {
 }
 
 impl ResumeCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         self.change.to(RunState::Active, self.quarantined)
     }
 }
@@ -48,7 +48,8 @@ impl CancelCommand {
         if !self.confirmation.given("a cancelled run can't be resumed", question)? {
             return Ok(ExitCode::FAILURE);
         }
-        self.change.to(RunState::Cancelled, false)
+        self.change.to(RunState::Cancelled, false)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -63,14 +64,14 @@ pub(crate) struct RunStateChange {
 }
 
 impl RunStateChange {
-    pub(crate) fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
+    pub(crate) fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<()> {
         let run = block_on(async {
             let (mut target, run) = self.run.open().await?;
             target.change(run, state, retry_quarantined).await
         })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
         self.json.print(nqueens_coordinator::json::run(&run), format_args!("run {id} is {state}"))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
     fn question(&self) -> anyhow::Result<String> {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -66,9 +65,8 @@ enum ExportFormat {
 }
 
 impl ExportCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(self.export())?;
-        Ok(ExitCode::SUCCESS)
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
+        block_on(self.export())
     }
 
     async fn export(&self) -> anyhow::Result<()> {

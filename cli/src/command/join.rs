@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
 use clap::{Args, Subcommand};
@@ -49,14 +48,14 @@ pub(crate) struct CreateCommand {
 }
 
 impl JoinCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let Self::Create(create) = self;
         create.execute()
     }
 }
 
 impl CreateCommand {
-    fn execute(self) -> anyhow::Result<ExitCode> {
+    fn execute(self) -> anyhow::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
         let token = self.token()?.map(|token| text(token.as_bytes())).transpose()?;
         let certificate = self.tls.pem()?.map(|pem| text(&pem)).transpose()?;
@@ -64,8 +63,7 @@ impl CreateCommand {
         // Looks at all of it; connects to nobody.
         block_on(async { join.client() })?;
         let text = serde_json::to_string_pretty(&join)? + "\n";
-        self.output.open()?.write_all(text.as_bytes())?;
-        Ok(ExitCode::SUCCESS)
+        Ok(self.output.open()?.write_all(text.as_bytes())?)
     }
 
     /// The token that workers are to show, if there are tokens.

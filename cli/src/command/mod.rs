@@ -131,31 +131,33 @@ pub(crate) fn parse() -> Arguments {
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
-        Command::Run(run) => run.execute(),
-        Command::Coordinator(coordinator) => coordinator.execute(),
-        Command::Submit(submit) => submit.execute(),
+        // These have exit codes of their own.
+        Command::Run(run) => return run.execute(),
+        Command::Coordinator(coordinator) => return coordinator.execute(),
+        Command::Worker(worker) => return worker.execute(),
+        Command::Fleet(fleet) => return fleet.execute(),
+        Command::Submit(submit) => return submit.execute(),
+        Command::Watch(watch) => return watch.execute(),
+        Command::Cancel(cancel) => return cancel.execute(),
+        Command::Requeue(requeue) => return requeue.execute(),
+        Command::Verify(verify) => return verify.execute(),
+        Command::Report(report) => return report.execute(),
+        Command::Estimate(estimate) => return estimate.execute(),
+        Command::Doctor(doctor) => return doctor.execute(),
         Command::Join(join) => join.execute(),
-        Command::Worker(worker) => worker.execute(),
-        Command::Fleet(fleet) => fleet.execute(),
         Command::Status(status) => status.execute(),
-        Command::Watch(watch) => watch.execute(),
-        Command::Workers(workers) => workers.execute(),
-        Command::Distrust(distrust) => distrust.execute(),
         Command::Pause(run) => run.to(RunState::Paused, false),
         Command::Resume(resume) => resume.execute(),
-        Command::Cancel(cancel) => cancel.execute(),
-        Command::Requeue(requeue) => requeue.execute(),
-        Command::Estimate(estimate) => estimate.execute(),
+        Command::Workers(workers) => workers.execute(),
+        Command::Distrust(distrust) => distrust.execute(),
         Command::Export(export) => export.execute(),
-        Command::Verify(verify) => verify.execute(),
-        Command::Report(report) => report.execute(),
         Command::Backup(backup) => backup.execute(),
-        Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),
-        Command::Doctor(doctor) => doctor.execute(),
+        Command::Bench(bench) => bench.execute(),
         Command::Generate(generate) => generate.execute(commands()),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

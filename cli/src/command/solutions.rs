@@ -1,7 +1,6 @@
 //! `nqueens solutions`: prints the boards.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use nqueens_kernel::cells::subject;
@@ -43,7 +42,7 @@ enum SolutionFormat {
 }
 
 impl SolutionsCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         self.board.check()?;
         let Board { n, cells } = self.board;
         let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &cells {
@@ -64,7 +63,7 @@ impl SolutionsCommand {
             let what = subject(n, cells.as_ref());
             eprintln!("nqueens: there is no solution for {what}");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! `nqueens table`: the classic table, counted by any algorithm, or as published.
 
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -57,17 +56,12 @@ pub(crate) struct TableCommand {
 }
 
 impl TableCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let last = self.to.unwrap_or_else(|| self.n_usual().max(self.from));
         if self.from > last {
             misuse(format_args!("--from {} is greater than --to {last}", self.from)).exit();
         }
-        if self.published {
-            self.print_published(last)?;
-        } else {
-            self.count(last)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        if self.published { self.print_published(last) } else { self.count(last) }
     }
 
     /// The last board where none was asked for.

@@ -96,7 +96,7 @@ pub(crate) struct DistrustCommand {
 }
 
 impl DistrustCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let (machines, what) = match (self.name, self.credential) {
             (Some(name), credential) => (MachineName::One { name, credential }, "machine "),
             (None, Some(credential)) => (MachineName::All { credential }, ""),
@@ -107,8 +107,7 @@ impl DistrustCommand {
         let change = TrustChange { machines, trusted: self.undo };
         let line = serde_json::to_value(&change)?;
         block_on(async { self.target.open()?.set_trust(change).await })?;
-        self.json.print(line, said)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(self.json.print(line, said)?)
     }
 }
 

@@ -1,7 +1,5 @@
 //! `nqueens workers`: lists and drains workers.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use nqueens_model::operator::{Worker, WorkerStatus};
 use serde_json::json;
@@ -35,9 +33,8 @@ pub(crate) struct WorkersCommand {
 }
 
 impl WorkersCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(self.list_or_drain())?;
-        Ok(ExitCode::SUCCESS)
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
+        block_on(self.list_or_drain())
     }
 
     async fn list_or_drain(&self) -> anyhow::Result<()> {
