@@ -51,7 +51,9 @@ class Counting(unittest.TestCase):
     def test_progress_is_told_and_ctrl_c_passes_on(self):
         # In a process of its own, as Ctrl-C is for all of a process.
         script = """
-import sys, nqueens
+import signal, sys, nqueens
+# As at a terminal, also where these tests run in the background of a script, which ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     nqueens.count(20, "rows", 1, db=sys.argv[1], progress=lambda line: print(line, flush=True))
 except KeyboardInterrupt:

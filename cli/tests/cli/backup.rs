@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nqueens_coordinator::RULES;
+use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::processes::{Coordinator, eventually};
@@ -11,21 +11,8 @@ use crate::{NQUEENS, Outcome, Place};
 /// Q(16).
 const TOTAL: &str = "95815104";
 
-/// The one number that a query finds in a database.
-fn number(place: &Place, db: &str, query: &str) -> u64 {
-    let answers = place.ask(db, query);
-    let [answer] = &answers[..] else { panic!("{query}: {answers:?}") };
-    answer.parse().expect("a number")
-}
-
 fn done(place: &Place, db: &str) -> u64 {
-    number(place, db, "SELECT count(*) FROM job WHERE state = 2")
-}
-
-fn check_rules(place: &Place, db: &str) {
-    for (rule, query) in RULES {
-        assert_eq!(place.ask(db, query), Vec::<String>::new(), "{db}: {rule}");
-    }
+    place.number(db, "SELECT count(*) FROM job WHERE state = 2")
 }
 
 #[test]
@@ -44,7 +31,7 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
         let said = place.stdout(&format!("backup --db queens.db {backup}"));
         let kept = done(&place, backup);
         assert!(now <= kept && kept <= done(&place, "queens.db"));
-        check_rules(&place, backup);
+        place.check_rules(backup);
         let status = &place.json(&format!("status --db {backup} --json"))["runs"][0];
         assert_eq!((&status["run"], &status["done"]), (&run.into(), &kept.into()));
         let [head, of_run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
@@ -85,13 +72,13 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
         assert_eq!(worker.end().code, 0);
     }
     assert_eq!(coordinator.stop().code, 0);
-    check_rules(&place, "queens.db");
+    place.check_rules("queens.db");
     let jobs = status["jobs"].as_u64().expect("jobs");
-    assert_eq!(number(&place, "queens.db", "SELECT count(*) FROM result WHERE verdict = 'accepted'"), jobs);
+    assert_eq!(place.number("queens.db", "SELECT count(*) FROM result WHERE verdict = 'accepted'"), jobs);
     // What was counted under leases of the lost life is not lost.
-    let results = number(&place, "three.db", "SELECT count(*) FROM result");
+    let results = place.number("three.db", "SELECT count(*) FROM result");
     let late = format!("SELECT count(*) FROM result WHERE verdict = 'accepted' AND id > {results}");
-    assert!(number(&place, "queens.db", &late) > 0);
+    assert!(place.number("queens.db", &late) > 0);
 }
 
 #[test]
@@ -99,16 +86,15 @@ fn a_backup_replaces_nothing() {
     let place = Place::new().with_file("there.db", "mine").with_file("stale.db-wal", "of another database");
     place.stdout("run 5 --db five.db");
     let before = place.files();
-    let refused = |to: &str| place.failure(&format!("backup --db five.db {to}"));
-    let exists = |name: &str| format!("{name} exists; a backup replaces nothing, choose another name for it");
-    assert_eq!(refused("there.db"), exists("there.db"));
-    assert_eq!(refused("five.db"), exists("five.db"));
-    assert_eq!(refused("stale.db"), exists("stale.db-wal"), "SQLite would play it back into the copy");
-    assert!(refused("none/five.db").starts_with("can't open the database none/five.db: No such file"));
-    let no_database = "there is no database at none.db; check the path, or start a run to create one";
-    assert_eq!(place.failure("backup --db none.db copy.db"), no_database);
-    let other = "there.db is not an SQLite database; it was left as it is, choose another --db";
-    assert_eq!(place.failure("backup --db there.db copy.db"), other);
+    // Of a log that is left SQLite would play things back into the copy.
+    assert_snapshot!(place.session(
+        "backup --db five.db there.db
+        backup --db five.db five.db
+        backup --db five.db stale.db
+        backup --db there.db copy.db"
+    ));
+    let nowhere = place.failure("backup --db five.db none/five.db");
+    assert!(nowhere.starts_with("can't open the database none/five.db: No such file"), "{nowhere}");
     assert!(place.files() == before, "nothing came and nothing changed: {:?}", place.files().keys());
     // And a good one is a database like any other.
     place.stdout("backup --db five.db copy.db");

@@ -1,30 +1,16 @@
 //! Given queens and blocked cells: counted here and on a cluster, listed, exported.
 
 use insta::assert_snapshot;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Place;
-use crate::processes::{Background, Coordinator, ended, eventually};
-
-/// Counts for a second or so on one thread, in some thousand jobs.
-const LONG: &str = "run 15 --cells long --kernel reference --threads 1 --job-states 5000 --db long.db --json";
-
-/// What [`LONG`] comes to.
-const LONG_TOTAL: &str = "159121";
+use crate::processes::{Coordinator, ended, eventually};
 
 const DRAWING: &str = ". . . . . #\n. . # . . .\n. . . . . .\n. . . . . .\nQ . . . . .\n. . . . . .\n";
 
 /// All but the last line, which has times.
 fn without_times(text: &str) -> &str {
     text.trim_end().rsplit_once('\n').expect("lines").0
-}
-
-/// Its drawing: a queen on the third cell of the twelfth row.
-fn long() -> String {
-    let row = ".".repeat(15);
-    (1..=15)
-        .map(|number| if number == 12 { row.replacen("...", "..Q", 1) } else { row.clone() } + "\n")
-        .collect()
 }
 
 /// A drawing of the open board with a queen in the first row.
@@ -138,38 +124,6 @@ fn tables() {
     );
 }
 
-fn done(place: &Place) -> u64 {
-    let status = place.run("status --db long.db --json");
-    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
-    status["runs"][0]["done"].as_u64().unwrap_or(0)
-}
-
-/// Starts [`LONG`], and waits until more than so many jobs are done.
-fn start(place: &Place, before: u64) -> Background {
-    let mut program = Background::start(&mut place.command(LONG));
-    eventually("some jobs are done", || {
-        assert!(program.is_running(), "it ended too early");
-        (done(place) > before).then_some(())
-    });
-    program
-}
-
-#[test]
-fn stopped_in_any_way_it_goes_on() {
-    let place = Place::new().with_file("long", &long());
-    start(&place, 0).kill();
-    let mut program = start(&place, done(&place));
-    program.signal("-INT");
-    let outcome = program.end();
-    assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
-    let expected = "interrupted; progress is kept in long.db; run the same command again to continue\n";
-    assert_eq!(outcome.stderr, expected);
-    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
-    // Now it is printed, and not counted again.
-    let again = place.stdout("run 15 --cells long --db long.db");
-    assert!(again.contains("TOTAL   159,121\n") && again.contains("counted already"), "{again}");
-}
-
 #[test]
 fn runs_are_not_mixed_up() {
     let place = Place::new().with_file("one", &with_queen(7, 0)).with_file("two", &with_queen(7, 1));
@@ -223,40 +177,4 @@ fn a_cluster_counts_a_board_though_a_worker_is_killed() {
         assert_eq!(ended(&mut worker).code, 0);
     }
     assert_eq!(coordinator.stop().code, 0);
-    let exported = place.run(&format!("export {cells} --db queens.db --format ledger --output ledger"));
-    assert_eq!(exported.code, 0, "{}", exported.stderr);
-    let verified = place.run("verify ledger --sample 100000");
-    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
-    assert!(
-        verified.stdout.starts_with(&format!("run {cells}, N = 11 with 110 of 121 cells open, plan cells,"))
-    );
-    assert!(
-        verified
-            .stdout
-            .contains(&format!("BELIEVABLE: the jobs add up to {listed}, as an estimate made here, and ")),
-        "{}",
-        verified.stdout
-    );
-}
-
-#[test]
-fn ledgers_are_verified_and_damage_is_found() {
-    let place = Place::new().with_file("board", DRAWING);
-    place.stdout("run 6 --cells board --db run.db --job-states 10");
-    place.run("export --db run.db --format ledger --output ledger");
-    let verified = place.run("verify ledger --sample 300");
-    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
-    assert!(verified.stdout.contains("plan cells") && !verified.stdout.contains("FAILED"));
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recompute.py");
-    let recomputed = place.program("python3").arg(script).arg("ledger").output().expect("Python");
-    assert!(recomputed.status.success(), "{}", String::from_utf8_lossy(&recomputed.stderr));
-    let text = place.stdout("report --db run.db");
-    assert!(text.contains("29 of 36 cells open") && !text.contains("UNIQUE"), "{text}");
-    let text = std::fs::read_to_string(place.path("ledger")).expect("a ledger");
-    for (from, to) in [(".....#", "....#."), ("\"n\":6", "\"n\":7"), ("\"cells\":", "\"other\":")] {
-        assert!(text.contains(from), "{from}");
-        std::fs::write(place.path("damaged"), text.replacen(from, to, 1)).expect("writable");
-        let verified = place.run("verify damaged");
-        assert_eq!(verified.code, 1, "{from}: {}", verified.stdout);
-    }
 }

@@ -1,32 +1,16 @@
 //! A coordinator, its operators and its workers, as processes.
 
 use std::io::{BufRead, Read};
-use std::process::Command;
 
+use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ended, eventually};
-use crate::{NQUEENS, Outcome, Place};
+use crate::{Outcome, Place};
 
 fn runs(place: &Place, url: &str) -> Vec<Value> {
     let status = place.json(&format!("status --coordinator {url} --json"));
     status["runs"].as_array().expect("a list").clone()
-}
-
-#[test]
-fn a_worker_s_name_comes_without_the_spaces_around_it() {
-    let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
-    let mut command = place.command(&format!("worker --coordinator {} --threads 1", coordinator.url()));
-    let mut worker = Background::start(command.args(["--name", " node 7\t"]));
-    let name = eventually("it has registered", || {
-        let workers = place.json(&format!("workers --json --coordinator {}", coordinator.url()));
-        workers["workers"][0]["name"].as_str().map(str::to_owned)
-    });
-    assert_eq!(name, "node 7");
-    worker.signal("-TERM");
-    assert_eq!(worker.end().code, 0);
-    assert_eq!(coordinator.stop().code, 0);
 }
 
 #[test]
@@ -93,43 +77,37 @@ fn two_runs_at_once_are_counted_by_two_workers() {
 fn runs_change_at_an_operators_word_online_and_offline() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "");
-    let at = format!("--coordinator {}", coordinator.url());
-    let run = place.json(&format!("submit 9 {at} --json"))["run"].as_str().expect("an id").to_owned();
-    assert_eq!(place.stdout(&format!("pause {run} {at}")), format!("run {run} is paused\n"));
-    assert_eq!(place.stdout(&format!("resume {run} {at} --quarantined")), format!("run {run} is active\n"));
-    assert_eq!(
-        place.failure(&format!("pause {run} --db queens.db")),
-        "another nqueens process is using queens.db; wait for it or stop it, or choose another --db"
-    );
-    let unknown = "there is no run 0123456789ab here; 'nqueens status' lists the runs";
-    for command in ["status", "pause", "resume", "cancel --yes", "watch"] {
-        assert_eq!(place.failure(&format!("{command} 0123456789ab {at}")), unknown);
-    }
-    assert_eq!(
-        place.failure(&format!("workers --drain 7 {at}")),
-        "no worker 7 has registered here; 'nqueens workers' lists them"
+    let (url, submit) = (coordinator.url(), format!("submit 9 --coordinator {} --json", coordinator.url()));
+    let run = place.json(&submit)["run"].as_str().expect("an id").to_owned();
+    // Each line of a session, at the coordinator or in its database.
+    let session = |lines: &str, at: &str| {
+        let lines: Vec<_> = lines.lines().map(|line| format!("{} {at}", line.replace("RUN", &run))).collect();
+        place.session(&lines.join("\n")).replace(&run, "RUN").replace(at, "AT")
+    };
+    let told = session(
+        "pause RUN
+        resume RUN --quarantined
+        status 0123456789ab
+        pause 0123456789ab
+        resume 0123456789ab
+        cancel 0123456789ab --yes
+        watch 0123456789ab
+        workers --drain 7",
+        &format!("--coordinator {url}"),
     );
     let mut process = coordinator.process;
     process.signal("-INT");
     assert_eq!(process.end().code, 130);
-
-    let paused = place.json(&format!("pause {run} --db queens.db --json"));
-    assert_eq!((&paused["run"], &paused["state"]), (&Value::from(&*run), &Value::from("paused")));
-    assert_eq!(place.stdout(&format!("resume {run} --db queens.db")), format!("run {run} is active\n"));
-    assert_eq!(place.failure("pause 0123456789ab --db queens.db"), unknown);
-    let careful = place.run_with(&[], &format!("cancel {run} --db queens.db"));
-    assert_eq!(careful.code, 2);
-    assert!(careful.stderr.starts_with("error: a cancelled run can't be resumed; give --yes"));
-    assert_eq!(
-        place.stdout(&format!("cancel {run} --yes --db queens.db")),
-        format!("run {run} is cancelled\n")
+    let offline = session(
+        "pause RUN
+        resume RUN
+        pause 0123456789ab
+        cancel RUN
+        cancel RUN --yes
+        resume RUN",
+        "--db queens.db",
     );
-    assert_eq!(
-        place.failure(&format!("resume {run} --db queens.db")),
-        format!("run {run} is cancelled; only active and paused runs can be changed")
-    );
-    let none = "there is no database at none.db; check the path, or start a run to create one";
-    assert_eq!(place.failure(&format!("pause {run} --db none.db")), none);
+    assert_snapshot!(told + &offline);
 }
 
 #[test]
@@ -140,20 +118,25 @@ fn tokens_are_asked_for_and_never_logged() {
     let coordinator = Coordinator::start(&place, &variables, "--operator-token-file operator.token");
     let url = coordinator.url();
 
-    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN";
-    let missing = format!("the coordinator refused: the operator's token is missing or wrong; {where_from}");
-    assert_eq!(place.failure(&format!("submit 8 --coordinator {url}")), missing);
     let with = |token: &str, arguments: &str| {
         place.run_with(&[("NQUEENS_OPERATOR_TOKEN", token)], &format!("{arguments} --coordinator {url}"))
     };
-    let wrong = with("token-of-nobody-0123456789", "submit 8");
-    assert_eq!((wrong.code, wrong.stderr), (1, format!("nqueens: {missing}\n")));
-    let other = with(WORKER_TOKEN, "submit 8");
-    let denied = "the coordinator refused: this token is not for operators; give the operator's";
-    assert_eq!((other.code, other.stderr), (1, format!("nqueens: {denied}; {where_from}\n")));
-    let short = with("short", "submit 8");
-    assert_eq!(short.code, 1);
-    assert!(short.stderr.starts_with("nqueens: the variable NQUEENS_OPERATOR_TOKEN: a token has 16 to 256"));
+    let where_from = "; give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN\n";
+    let missing = "the coordinator refused: the operator's token is missing or wrong";
+    let none = place.failure(&format!("submit 8 --coordinator {url}")) + "\n";
+    assert_eq!(none, format!("{missing}{where_from}"));
+    for (token, why, rest) in [
+        ("token-of-nobody-0123456789", missing, where_from),
+        (
+            WORKER_TOKEN,
+            "the coordinator refused: this token is not for operators; give the operator's",
+            where_from,
+        ),
+        ("short", "the variable NQUEENS_OPERATOR_TOKEN: a token has 16 to 256", ""),
+    ] {
+        let Outcome { code, stderr, .. } = with(token, "submit 8");
+        assert!(code == 1 && stderr.starts_with(&format!("nqueens: {why}{rest}")), "{stderr}");
+    }
 
     let accepted = with(OPERATOR_TOKEN, "submit 8 --log trace");
     assert_eq!(accepted.code, 0, "{}", accepted.stderr);
@@ -213,13 +196,11 @@ fn addresses_that_cant_be_had() {
              uses this one"
         )
     );
-    let said = place.failure("coordinator --db queens.db --listen 127.0.0.1:0");
-    assert!(said.starts_with("another nqueens process is using queens.db"), "{said}");
     let said = place.failure("coordinator --db other.db --listen nonsense");
     assert!(said.starts_with("can't listen on nonsense: "), "{said}");
     let address = address.clone();
     assert_eq!(coordinator.stop().code, 0);
-    let commands = ["status", "workers", "submit 8", "pause 0123456789ab", "workers --drain 7", "watch all"];
+    let commands = ["status", "submit 8", "workers --drain 7", "watch all"];
     let start =
         |command| Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")));
     for mut command in commands.map(start) {
@@ -237,12 +218,6 @@ fn addresses_that_cant_be_had() {
             )
         );
     }
-    let outcome = place.run("status --coordinator head:7327");
-    assert_eq!(outcome.code, 2);
-    assert!(outcome.stderr.starts_with("error: 'head:7327' is no coordinator's address ("));
-    let outcome = place.run("coordinator --db other.db --lease-seconds 10");
-    assert_eq!(outcome.code, 2);
-    assert!(!place.path("other.db").exists());
 }
 
 #[test]
@@ -285,12 +260,4 @@ fn a_watch_outlives_the_coordinator() {
     let outcome = watch.end();
     assert_eq!(outcome.code, 0);
     assert_eq!(outcome.stderr, "nqueens: the coordinator went away; reconnecting\n");
-}
-
-#[test]
-fn a_coordinator_needs_a_database() {
-    let mut command = Command::new(NQUEENS);
-    let outcome = Outcome::of(command.arg("coordinator").env_remove("NQUEENS_DB"));
-    assert_eq!(outcome.code, 2);
-    assert!(outcome.stderr.contains("--db <PATH>"), "{}", outcome.stderr);
 }

@@ -1,7 +1,6 @@
 //! Totals as if no count were published: what each command says of them. So it will be for N = 28.
 
 use crate::Place;
-use crate::processes::Coordinator;
 
 /// What a total lacks that nobody counted twice.
 const UNCHECKED: &str = "counted, not confirmed: 0 of 8 second counts and recounts agree (export the ledger; 'nqueens verify \
@@ -33,22 +32,4 @@ fn a_total_that_one_process_counted_is_not_confirmed() {
         assert!(reported.contains(&format!("The total is {UNCHECKED}.")), "{reported}");
         assert!(reported.contains("confirmed"), "{reported}");
     }
-}
-
-#[test]
-fn a_total_that_the_coordinator_checked_is_confirmed() {
-    let place = Place::new();
-    let options = "--unpublished --checks-min 3 --sync-seconds 1";
-    let coordinator = Coordinator::start(&place, &[], options);
-    let url = coordinator.url();
-    let submitted = place.stdout(&format!("submit 10 --plan rows --replicate 100 --coordinator {url}"));
-    let run = submitted.trim_end();
-    let _worker = coordinator.worker_on(&place, "one", "spool", &[]);
-    let watched = place.stdout(&format!("watch {run} --coordinator {url} --plain"));
-    let confirmed = "done, TOTAL 724, confirmed: within six standard errors of its estimate, 7.";
-    assert!(watched.lines().last().is_some_and(|line| line.contains(confirmed)), "{watched}");
-    let status = &place.json(&format!("status {run} --coordinator {url} --json"))["runs"][0];
-    assert_eq!((&status["confirmed"], &status["missing"]), (&true.into(), &serde_json::json!([])));
-    let standing = status["standing"].as_str().expect("text").to_owned();
-    assert!(standing.starts_with("confirmed: "), "{standing}");
 }

@@ -20,10 +20,8 @@ fn workers(place: &Place) -> Vec<String> {
     all.collect()
 }
 
-/// A batch system that starts jobs at once, as processes of this machine, and forgets them when they end. It takes as many as
-/// the file `most` says.
+/// A batch system that starts jobs at once, as processes of this machine, and forgets them when they end.
 const SUBMIT: &str = "#!/bin/sh
-[ $(./list | wc -l) -lt $(cat most 2> /dev/null || echo 100) ] || { echo job limit reached >&2; exit 1; }
 setsid sh -c 'exec sh \"$SCRIPT\" $$' < /dev/null > /dev/null 2>&1 &
 echo $! >> jobs
 echo submitted >&2
@@ -191,33 +189,6 @@ fn workers_that_fail_slow_a_fleet_down_and_it_says_why() {
 }
 
 #[test]
-fn workers_of_another_version_leave_and_a_submit_limit_is_learned() {
-    let refused = "#!/bin/sh\necho the coordinator splits boards differently\nexit 5\n";
-    let site = Site::new();
-    std::fs::write(site.place.path("refused"), refused).expect("a file");
-    site.place.set_mode("refused", 0o700);
-    site.submit("18 --job-states 1000000");
-    let more = "--workers-max 8 --backlog 8 --drain-seconds 1";
-    let mut fleet = site.lead(&format!("{more} --program ./refused"));
-    eventually("some were refused", || (site.count(&json!("refused")) >= 3).then_some(()));
-    let text = site.place.stdout("fleet status --dir fleet");
-    assert!(text.contains("exit code 5 on") && text.contains("splits boards differently"), "{text}");
-    fleet.signal("-TERM");
-    assert_eq!(fleet.end().code, 0);
-    std::fs::write(site.place.path("most"), "3").expect("a file");
-    let _fleet = site.lead(more);
-    eventually("it has filled what is allowed", || (site.count(&json!("running")) == 3).then_some(()));
-    let state = eventually("it knows the limit", || {
-        let state = site.status()["state"].clone();
-        (state["cap"][0] == 3).then_some(state)
-    });
-    assert_eq!(state["refused"]["times"], 0);
-    let text = site.place.stdout("fleet status --dir fleet");
-    assert!(text.contains("a submit limit of 3 allocations"), "{text}");
-    assert_eq!(site.place.run("fleet stop --dir fleet").code, 0);
-}
-
-#[test]
 fn a_dry_run_submits_nothing() {
     let site = Site::new();
     site.submit("12 --job-states 20000 --replicate 0");
@@ -240,5 +211,4 @@ fn what_is_wrong_is_said() {
     assert!(missing.starts_with("there is no fleet in nqueens-fleet"), "{missing}");
     let no_join = place.failure(&format!("fleet command {COMMANDS} --workers-max 1 --join nothing"));
     assert!(no_join.starts_with("the join file nothing"), "{no_join}");
-    assert_eq!(place.run("fleet slurm --workers-max 0 --join cluster.join").code, 2);
 }

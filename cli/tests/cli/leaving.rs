@@ -98,19 +98,15 @@ fn what_a_worker_can_not_work_with_it_says() {
     let worker = "worker --kernel scalar --coordinator http://127.0.0.1:1";
     let mut busy = Background::start(&mut place.command(worker));
     eventually("it runs", || busy.said().contains("no coordinator: check that it runs").then_some(()));
-    for (variables, arguments, code, why) in [
-        (&[][..], "", 1, "nqueens: another worker uses the spool nqueens-spool;"),
-        (&[], "--spool token/spool", 1, "nqueens: can't use the spool token/spool: Not a directory"),
-        (&[], "--token-file token", 1, "the token file token: a token has 16 to 256 visible ASCII"),
-        (&[("NQUEENS_TOKEN", SECRET)], "", 1, "the variable NQUEENS_TOKEN: a token has 16 to 256"),
-        (&[], "--token-file none", 1, "the token file none: No such file"),
-        (&[], "--coordinator localhost:7327", 2, "it does not begin with http"),
-        (&[], "--threads 0", 2, "threads must be a whole number"),
-        (&[], "--drain-seconds -1", 2, "unexpected argument"),
+    for (variables, arguments, why) in [
+        (&[][..], "", "nqueens: another worker uses the spool nqueens-spool;"),
+        (&[], "--spool token/spool", "nqueens: can't use the spool token/spool: Not a directory"),
+        (&[], "--token-file token", "the token file token: a token has 16 to 256 visible ASCII"),
+        (&[("NQUEENS_TOKEN", SECRET)], "", "the variable NQUEENS_TOKEN: a token has 16 to 256"),
+        (&[], "--token-file none", "the token file none: No such file"),
     ] {
-        let worker = if arguments.contains("--coordinator") { "worker" } else { worker };
         let outcome = place.run_with(variables, &format!("{worker} {arguments}"));
-        assert_eq!(outcome.code, code, "{arguments}: {}", outcome.stderr);
+        assert_eq!(outcome.code, 1, "{arguments}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(why) && !outcome.stderr.contains("horse"), "{}", outcome.stderr);
     }
     busy.signal("-TERM");
@@ -137,11 +133,6 @@ fn a_time_limit_comes_from_slurm() {
     assert!(silent.stderr.contains("squeue does not start"), "{}", silent.stderr);
     let without = place.run_with(&[], arguments);
     assert_eq!(without.code, 3, "{}", without.stderr);
-    for wrong in ["soon", "0s", "-5m"] {
-        let outcome = place.run(&format!("worker --join join --time-limit={wrong}"));
-        assert_eq!(outcome.code, 2);
-        assert!(outcome.stderr.contains("a duration such as 90m or 2h"), "{}", outcome.stderr);
-    }
 }
 
 #[test]
@@ -160,8 +151,6 @@ fn a_join_file_is_secret_and_complete() {
     assert!(place.failure(&format!("{create} --credential lab")).contains("exists already"));
     let join = |name: &str| fs::read_to_string(place.path(name)).expect("a file");
     assert_eq!(join("two"), join("join"), "the same address and token");
-    place.set_mode("join", 0o620);
-    assert!(place.failure("worker --join join").contains("other users can write it"));
     let place = place
         .with_file("join", "{\"coordinator\": \"http://127.0.0.1:1\",\n\"token\": [\"secret-but-a-list\"]}");
     place.set_mode("join", 0o600);

@@ -4,16 +4,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use nqueens_coordinator::RULES;
-
 use crate::processes::{Background, Coordinator, ended, eventually, own_address};
-use crate::{NQUEENS, Outcome, Place};
+use crate::{Outcome, Place};
 
 /// Q(15).
 const TOTAL: &str = "2279184";
-
-/// Counts for some seconds on one thread, in some thousand jobs.
-const RUN: &str = "run 15 --db queens.db --plan rows --kernel reference --threads 1 --job-states 20000";
 
 /// What starts a coordinator on this database.
 fn coordinator(db: &str) -> String {
@@ -32,11 +27,6 @@ fn refusal(place: &Place, arguments: &str) -> String {
     complaint(&mut Background::start(&mut place.command(arguments)))
 }
 
-/// The number that a query finds in `queens.db`.
-fn number(place: &Place, query: &str) -> u64 {
-    place.ask("queens.db", query)[0].parse().expect("a number")
-}
-
 /// Has a coordinator that plans a run of N = 15, and a worker that has begun to count it.
 fn counting(place: &Place) -> (Coordinator, Background) {
     let coordinator = Coordinator::start(place, &[], "--sync-seconds 1 --lease-seconds 3 --grace-seconds 1");
@@ -46,7 +36,7 @@ fn counting(place: &Place) -> (Coordinator, Background) {
     ));
     let worker = coordinator.worker(place, "west", &[]);
     eventually("a job is done", || {
-        (number(place, "SELECT count(*) FROM job WHERE state = 2") > 0).then_some(())
+        (place.number("queens.db", "SELECT count(*) FROM job WHERE state = 2") > 0).then_some(())
     });
     (coordinator, worker)
 }
@@ -59,9 +49,7 @@ fn check_done(place: &Place, coordinator: &Coordinator) {
         (status["state"] == "done").then_some(status)
     });
     assert_eq!(status["total"], TOTAL);
-    for (rule, query) in RULES {
-        assert_eq!(place.ask("queens.db", query), Vec::<String>::new(), "{rule}");
-    }
+    place.check_rules("queens.db");
 }
 
 #[test]
@@ -93,36 +81,6 @@ fn whatever_path_leads_to_it() {
     assert!(outcome.stdout.contains(TOTAL), "{}", outcome.stderr);
 }
 
-#[test]
-fn by_another_mount() {
-    let place = Place::new().with_file("bound.db", "");
-    fs::create_dir(place.path("folder")).expect("a folder");
-    let (first, _worker) = counting(&place);
-    let mut command = place.program("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.args([
-        "mount --bind queens.db bound.db && mount --bind . folder || exit 77
-         for db in bound.db folder/queens.db; do
-             \"$0\" run 15 --db $db; code=$?
-             [ $code = 1 ] || exit $code
-         done",
-        NQUEENS,
-    ]);
-    let outcome = Outcome::of(&mut command);
-    if outcome.code != 0 && !outcome.stderr.contains("nqueens: ") {
-        eprintln!("not tried: this system lets nobody mount a file ({})", outcome.stderr.trim());
-        return;
-    }
-    let expected = ["bound.db", "folder/queens.db"].map(|db| {
-        format!(
-            "nqueens: another nqueens process is using {db}; wait for it or stop it, or choose another --db\n"
-        )
-    });
-    assert_eq!((outcome.code, &*outcome.stdout, outcome.stderr), (0, "", expected.concat()));
-    check_done(&place, &first);
-    assert_eq!(first.stop().code, 0);
-}
-
 /// Records another life of a coordinator, as one does that no lock has stopped, and how much is stored at that moment.
 const TAKE_OVER: &str = "
     BEGIN IMMEDIATE;
@@ -135,7 +93,7 @@ const TAKE_OVER: &str = "
 fn check_nothing_more_is_stored(place: &Place) {
     let changed = "SELECT count(*) FROM stored WHERE (results, leases)
                    IS NOT ((SELECT count(*) FROM result), (SELECT sum(epoch) FROM job))";
-    assert_eq!(number(place, changed), 0);
+    assert_eq!(place.number("queens.db", changed), 0);
     place.sql("queens.db", "DROP TABLE stored");
 }
 
@@ -158,21 +116,6 @@ fn a_coordinator_that_another_has_taken_the_place_of_ends() {
     );
     check_done(&place, &next);
     assert_eq!(next.stop().code, 0);
-}
-
-#[test]
-fn so_does_a_run() {
-    let place = Place::new();
-    let mut first = Background::start(&mut place.command(RUN));
-    eventually("a job is done", || {
-        let status = place.run("status --db queens.db --json");
-        let status: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
-        status["runs"][0]["done"].as_u64().filter(|done| *done > 0)
-    });
-    place.sql("queens.db", TAKE_OVER);
-    assert_eq!(complaint(&mut first), TAKEN_OVER);
-    check_nothing_more_is_stored(&place);
-    assert!(place.run(&format!("{RUN} --json")).stdout.contains(TOTAL));
 }
 
 const REPLACED: &str = "queens.db was moved, removed or replaced while in use, so this process stores nothing more and \

@@ -1,11 +1,8 @@
 //! The program, run as its users run it.
 
 mod backup;
-mod boards;
 mod browser;
-mod calls;
 mod cells;
-mod citation;
 mod cluster;
 mod confirming;
 mod core_hours;
@@ -14,7 +11,7 @@ mod damage;
 mod databases;
 mod disk;
 mod doctor;
-mod events;
+mod documents;
 mod export;
 mod figures;
 mod fleet;
@@ -35,7 +32,6 @@ mod permissions;
 mod planning;
 mod processes;
 mod python;
-mod records;
 mod report;
 mod resume;
 mod run;
@@ -54,6 +50,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nqueens_coordinator::RULES;
 pub(crate) use nqueens_faults::process::Outcome;
 use serde_json::Value;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -122,6 +119,16 @@ impl Place {
         self.run_with(&[], arguments)
     }
 
+    /// What people see there who run `nqueens` with the arguments on each of these lines.
+    pub(crate) fn session(&self, lines: &str) -> String {
+        let run = |arguments| {
+            let Outcome { code, stdout, stderr } = self.run(arguments);
+            let code = if code == 0 { String::new() } else { format!("[{code}]\n") };
+            format!("$ nqueens {arguments}\n{stdout}{stderr}{code}\n")
+        };
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(run).collect()
+    }
+
     /// What it prints there when all goes well and there is nothing else to say.
     pub(crate) fn stdout(&self, arguments: &str) -> String {
         let outcome = self.run(arguments);
@@ -169,6 +176,20 @@ impl Place {
             connection.close().await.expect("closed");
             answers.expect("good SQL")
         })
+    }
+
+    /// The one number that a query finds in an SQLite file there.
+    pub(crate) fn number(&self, file: &str, query: &str) -> u64 {
+        let answers = self.ask(file, query);
+        let [answer] = &answers[..] else { panic!("{query}: {answers:?}") };
+        answer.parse().expect("a number")
+    }
+
+    /// The ledger's rules hold in a database there.
+    pub(crate) fn check_rules(&self, db: &str) {
+        for (rule, query) in RULES {
+            assert_eq!(self.ask(db, query), Vec::<String>::new(), "{db}: {rule}");
+        }
     }
 
     /// All files there, with their contents.

@@ -49,18 +49,10 @@ fn a_device_counts_alone_and_beside_threads() {
         place.ask("both.db", "SELECT DISTINCT kernel FROM result ORDER BY 1"),
         "those that counted"
     );
-    let bench = place.json("bench --n 12 --kernel opencl --json");
-    assert_eq!((&bench["total"], &bench["kernel"]), (&"14200".into(), &"opencl-0".into()));
-}
-
-#[test]
-fn wrong_devices_are_named() {
-    if !has_device() {
-        return;
-    }
-    let place = Place::new();
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
+    let bench = place.json("bench --n 12 --kernel opencl --json");
+    assert_eq!((&bench["total"], &bench["kernel"]), (&"14200".into(), &"opencl-0".into()));
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use nqueens_coordinator::RULES;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use serde_json::Value;
@@ -49,8 +48,8 @@ impl Cluster {
     }
 
     /// A worker that multiplies colours.
-    fn multiplier(&self, name: &str, kernel: &str) -> Background {
-        let arguments = self.coordinator.worker_arguments("http", name, name).replace("scalar", kernel);
+    fn multiplier(&self, name: &str) -> Background {
+        let arguments = self.coordinator.worker_arguments("http", name, name).replace("scalar", "portable");
         let variables = [LOG, ("NQUEENS_TOKEN", WORKER_TOKEN)];
         Background::start(self.place.command(&arguments).envs(variables))
     }
@@ -103,11 +102,8 @@ impl Cluster {
         workers["workers"].as_array_mut().map(std::mem::take).expect("a list")
     }
 
-    /// What a query for one number finds in the database.
     fn number(&self, query: &str) -> u64 {
-        let answers = self.place.ask("queens.db", query);
-        let [answer] = &answers[..] else { panic!("{query}: {answers:?}") };
-        answer.parse().expect("a number")
+        self.place.number("queens.db", query)
     }
 
     /// Jobs leased to workers of this name.
@@ -167,9 +163,7 @@ impl Cluster {
         let outcome = self.coordinator.process.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        for (rule, query) in RULES {
-            assert_eq!(self.place.ask("queens.db", query), Vec::<String>::new(), "{rule}");
-        }
+        self.place.check_rules("queens.db");
         let wrong = "SELECT DISTINCT verdict FROM result WHERE verdict NOT IN ('accepted', 'duplicate')";
         assert_eq!(self.place.ask("queens.db", wrong), Vec::<String>::new());
         assert_eq!(self.number("SELECT count(*) FROM coordinator"), 3, "lives");
@@ -269,12 +263,13 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     cluster.close();
 }
 
-/// Counts a board by plan `colours` with workers of this kernel, of which each is killed once, and the coordinator twice.
-fn colours_with_kills(n: u32, job_states: u64, kernel: &str, sample: u32) {
+/// Each worker is killed once, and the coordinator twice.
+#[test]
+fn colours_are_multiplied_exactly_whoever_dies() {
     const PACE: &str = "--sync-seconds 1 --lease-seconds 3 --grace-seconds 3";
     let mut cluster = Cluster::start(PACE);
-    let run = cluster.operator(&format!("submit {n} --plan colours --job-states {job_states} --replicate 0"));
-    let mut workers = ["west", "east", "north"].map(|name| cluster.multiplier(name, kernel));
+    let run = cluster.operator("submit 18 --plan colours --job-states 400000 --replicate 0");
+    let mut workers = ["west", "east", "north"].map(|name| cluster.multiplier(name));
     let mut done = 0;
     for (at, name) in ["west", "east", "north"].into_iter().enumerate() {
         done = eventually("jobs are done, and it has some more", || {
@@ -289,7 +284,7 @@ fn colours_with_kills(n: u32, job_states: u64, kernel: &str, sample: u32) {
             cluster.restart_coordinator(PACE);
         }
         assert_ne!(cluster.run(&run)["state"], "done", "killed too late");
-        workers[at] = cluster.multiplier(name, kernel);
+        workers[at] = cluster.multiplier(name);
     }
     eventually("the run is done", || {
         // Who asks all the time takes the processor from those who count.
@@ -300,25 +295,12 @@ fn colours_with_kills(n: u32, job_states: u64, kernel: &str, sample: u32) {
         worker.signal("-TERM");
         cluster.farewell(worker);
     }
-    cluster.check(&run, n);
+    cluster.check(&run, 18);
     let ledger = cluster.place.run(&format!("export {run} --db queens.db --format ledger"));
     assert_eq!(ledger.code, 0, "{}", ledger.stderr);
     fs::write(cluster.place.path("ledger"), ledger.stdout).expect("a file");
-    let Outcome { code, stdout: verified, .. } =
-        cluster.place.run(&format!("verify ledger --sample {sample} --threads 2"));
+    let Outcome { code, stdout: verified, .. } = cluster.place.run("verify ledger --sample 20 --threads 2");
     assert_eq!(code, 0, "{verified}");
-    assert!(verified.contains(&format!("{sample} of ")) && verified.contains("all equal"), "{verified}");
-    println!("{verified}");
+    assert!(verified.contains("20 of ") && verified.contains("all equal"), "{verified}");
     cluster.close();
-}
-
-#[test]
-fn colours_are_multiplied_exactly_whoever_dies() {
-    colours_with_kills(18, 400_000, "portable", 20);
-}
-
-#[test]
-#[ignore = "takes a minute"]
-fn colours_of_a_large_board_are_multiplied_exactly_whoever_dies() {
-    colours_with_kills(20, 50_000_000, "avx2", 10);
 }

@@ -55,31 +55,19 @@ impl WriteLock {
     }
 }
 
+/// Also as a shell without job control starts it in the background: with SIGINT ignored.
 #[test]
 fn while_a_run_is_being_planned() {
-    for signal in ["-TERM", "-INT"] {
+    for (signal, ignored) in [("-TERM", ""), ("-INT", "trap '' INT;")] {
         let place = Place::new();
-        let run = start(&place, &format!("run {LARGE} --db queens.db"));
-        wait_for_planning(&place);
-        let outcome = stop(run, signal);
-        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (130, "", INTERRUPTED));
-        // It left nothing that another run would have to bear with.
-        let outcome = place.run("run 8 --db queens.db --json");
-        assert!(outcome.stdout.contains(r#""total":"92""#), "{}", outcome.stderr);
-    }
-}
-
-/// As a shell without job control starts it in the background.
-#[test]
-fn where_ctrl_c_was_ignored_at_the_start() {
-    for signal in ["-TERM", "-INT"] {
-        let place = Place::new();
-        let mut shell = place.program("sh");
-        shell.args(["-c", &format!("trap '' INT; exec \"$0\" run {LARGE} --db queens.db"), NQUEENS]);
-        let run = Background::start(&mut shell);
+        let script = format!("{ignored} exec \"$0\" run {LARGE} --db queens.db");
+        let run = Background::start(place.program("sh").args(["-c", &script, NQUEENS]));
         wait_for_planning(&place);
         let outcome = stop(run, signal);
         assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (130, "", INTERRUPTED), "{signal}");
+        // It left nothing that another run would have to bear with.
+        let outcome = place.run("run 8 --db queens.db --json");
+        assert!(outcome.stdout.contains(r#""total":"92""#), "{}", outcome.stderr);
     }
 }
 

@@ -1,56 +1,38 @@
-//! `nqueens table` and `nqueens bench`: counts by every way of counting.
+//! `nqueens table`, `bench` and `solutions`: boards and their counts by every way of counting.
 
-use crate::stdout;
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 
-/// The table with zeros for its times, which must have their form.
-fn without_times(table: &str) -> String {
-    let (titles, lines) = table.split_once('\n').expect("titles");
-    assert!(titles.ends_with("  hh:mm:ss.ms  published"), "{titles}");
+use crate::{Place, stdout};
+
+/// Tables with zeros for their times, which must have their form.
+fn without_times(text: &str) -> String {
     let cut = |line: &str| {
-        let Some(at) = line.find(':') else { return line.to_owned() };
+        let Some(at) = line.find(':').filter(|_| line.ends_with("equal")) else { return line.to_owned() };
         let (counts, time, check) = (&line[..at - 2], &line[at - 2..at + 9], &line[at + 9..]);
         let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(form, "00:00:00.00", "{line}");
         format!("{counts}{form}{check}")
     };
-    let lines: Vec<_> = lines.lines().map(cut).collect();
-    format!("{titles}\n{}", lines.join("\n"))
+    text.lines().map(cut).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn the_fastest() {
-    assert_snapshot!(without_times(&stdout("table --to 12")), @r"
-     N    TOTAL   UNIQUE   COUNT2   COUNT4   COUNT8  hh:mm:ss.ms  published
-        A000170  A002562  A260318  A260319  A260320
-     1        1        1        0        0        0  00:00:00.00  equal
-     2        0        0        0        0        0  00:00:00.00  equal
-     3        0        0        0        0        0  00:00:00.00  equal
-     4        2        1        1        0        0  00:00:00.00  equal
-     5       10        2        1        0        1  00:00:00.00  equal
-     6        4        1        0        1        0  00:00:00.00  equal
-     7       40        6        0        2        4  00:00:00.00  equal
-     8       92       12        0        1       11  00:00:00.00  equal
-     9      352       46        0        4       42  00:00:00.00  equal
-    10      724       92        0        3       89  00:00:00.00  equal
-    11    2,680      341        0       12      329  00:00:00.00  equal
-    12   14,200    1,787        4       18    1,765  00:00:00.00  equal
-
-     N  HALF TURN  QUARTER TURN
-          A032522       A033148
-     1          1             1
-     2          0             0
-     3          0             0
-     4          2             2
-     5          2             2
-     6          4             0
-     7          8             0
-     8          4             0
-     9         16             0
-    10         12             0
-    11         48             0
-    12         80             8
-    ");
+fn tables_and_boards_as_they_are_printed() {
+    let text = Place::new().session(
+        "table --to 12
+        table --from 6 --to 8 --algorithm symmetry
+        solutions 4
+        solutions 4 --format json
+        solutions 6 --unique
+        solutions 6 --unique --format json
+        solutions 6 --format rows
+        solutions 5 --unique --format rows
+        solutions 8 --limit 1
+        solutions 1 --unique --format rows
+        solutions 3",
+    );
+    assert_snapshot!(without_times(&text));
 }
 
 #[test]
@@ -65,48 +47,31 @@ fn every_algorithm_prints_the_same_table() {
 }
 
 #[test]
-fn a_part_of_the_table() {
-    let table = stdout("table --from 6 --to 8 --algorithm symmetry");
-    assert_snapshot!(without_times(&table), @r"
-     N    TOTAL   UNIQUE   COUNT2   COUNT4   COUNT8  hh:mm:ss.ms  published
-        A000170  A002562  A260318  A260319  A260320
-     6        4        1        0        1        0  00:00:00.00  equal
-     7       40        6        0        2        4  00:00:00.00  equal
-     8       92       12        0        1       11  00:00:00.00  equal
-
-    N  HALF TURN  QUARTER TURN
-         A032522       A033148
-    6          4             0
-    7          8             0
-    8          4             0
-    ");
-    let table = stdout("table --from 8 --to 8");
-    assert_eq!(table.lines().count(), 3 + 1 + 3);
-    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
+fn all_and_unique_solutions_are_complete_and_printed_as_they_are_found() {
+    for (n, total, unique) in [(7, 40, 6), (8, 92, 12), (9, 352, 46)] {
+        let lines = |options| stdout(&format!("solutions {n} --format rows {options}")).lines().count();
+        assert_eq!((lines(""), lines("--unique"), lines("--limit 5")), (total, unique, 5));
+    }
+    assert_eq!(stdout("solutions 20 --limit 1 --format rows").lines().count(), 1);
 }
 
 #[test]
 fn bench_measures_and_checks() {
+    let bench = |arguments: &str| -> Value {
+        serde_json::from_str(&stdout(&format!("bench {arguments} --json"))).expect("JSON")
+    };
     for (plan, threads) in [("", 1), ("--plan rows", 2), ("--plan border", 3), ("--plan colours", 2)] {
-        let line = stdout(&format!("bench --n 11 {plan} --threads {threads} --kernel scalar --json"));
-        let figures: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(figures["n"], 11);
-        assert_eq!(figures["kernel"], "scalar");
-        assert_eq!(figures["threads"], threads);
-        assert_eq!(figures["total"], "2680");
+        let figures = bench(&format!("--n 11 {plan} --threads {threads} --kernel scalar"));
+        let expected = [json!(11), json!("scalar"), json!(threads), json!("2680")];
+        assert_eq!(["n", "kernel", "threads", "total"].map(|key| figures[key].clone()), expected);
         assert!(figures["states"].as_str().unwrap().parse::<u64>().unwrap() > 2680 / 8);
         assert!(figures["elapsed_s"].as_f64().unwrap() > 0.0);
         assert_eq!(figures.as_object().unwrap().len(), 7);
     }
     let text = stdout("bench --n 11");
     assert!(text.starts_with("N = 11: 2,680 solutions in ") && text.lines().count() == 2, "{text}");
-}
-
-#[test]
-fn small_boards_have_no_jobs_and_are_counted_all_the_same() {
+    // Small boards have no jobs.
     for (n, total) in [(1, "1"), (2, "0"), (3, "0"), (4, "2")] {
-        let figures: serde_json::Value =
-            serde_json::from_str(&stdout(&format!("bench --n {n} --json"))).unwrap();
-        assert_eq!(figures["total"], total, "N = {n}");
+        assert_eq!(bench(&format!("--n {n}"))["total"], total, "N = {n}");
     }
 }

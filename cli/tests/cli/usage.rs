@@ -1,35 +1,85 @@
 //! Wrong usage: one clear line and the exit code 2. And help, which ends with an example.
 
-use crate::{NQUEENS, Outcome, Place, stdout};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use insta::assert_snapshot;
 
-/// What the program says of these arguments, which are wrong; without the closing hint.
-fn complaint(arguments: &str) -> String {
-    let outcome = Place::new().run(arguments);
-    assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{arguments}: {}", outcome.stderr);
-    outcome.stderr.replace("\n\nFor more information, try '--help'.\n", "")
+use crate::{NQUEENS, Outcome, Place, stdout};
+
+#[test]
+fn what_makes_no_sense_is_told_and_begins_nothing() {
+    let place = Place::new();
+    assert_snapshot!(place.session(
+        "16
+        32
+        fleet 16
+        solutions 0
+        solutions -3
+        solutions 8 --format luck
+        bench --n 32
+        bench --plan luck
+        bench --threads 0
+        table --to x
+        table --from 9 --to 8
+        table --algorithm luck
+        table --iterative
+        run
+        run 8.0
+        run 4294967304
+        run 8 9
+        run 8 --plan luck
+        run 8 --threads 4097
+        run 8 --job-states 0
+        run 8 --memory lots
+        run 8 --device none
+        estimate 8 --samples 3
+        estimate 8 --speed 0
+        estimate 8 --threads-total 0
+        export
+        export --db x --by luck
+        export --db x --format xml
+        export --db x --format ledger --by class
+        export --db x --format bfile --by class
+        export twelve --db x
+        status --db x --log-format xml
+        status --coordinator head:7327
+        report --db x --force
+        verify
+        verify nothing --db x
+        distrust --undo --db x
+        doctor --json
+        doctor --ready
+        doctor --protocol --ready http://127.0.0.1:1
+        coordinator
+        coordinator --db x --lease-seconds 10
+        worker --coordinator http://head:7327 --threads 4097
+        worker --coordinator http://head:7327 --time-limit=soon
+        worker --coordinator http://head:7327 --time-limit=-5m
+        worker --coordinator localhost:7327
+        fleet slurm --workers-max 0 --join cluster.join"
+    ));
+    assert!(place.files().is_empty(), "nothing is left behind");
+    let kernels = place.run("bench --kernel luck").stderr;
+    assert!(kernels.starts_with("error: invalid value 'luck' for '--kernel <KERNEL>'"), "{kernels}");
+    assert!(kernels.contains("[possible values: reference, scalar"), "{kernels}");
+    let mut hidden = place.command("worker --coordinator http://head:7327 --name");
+    let hidden = Outcome::of(hidden.arg("west\u{1b}[2J"));
+    let why = "a worker name must be one line of printable characters, without U+001B\n";
+    assert!(hidden.code == 2 && hidden.stderr.contains(why), "{}", hidden.stderr);
 }
 
 #[test]
-fn board_sizes() {
-    assert_snapshot!(complaint("solutions 0"), @r"error: invalid value '0' for '<N>': N must be a whole number from 1 to 31, not '0'");
-    assert_snapshot!(complaint("solutions -3"), @r"error: invalid value '-3' for '<N>': N must be a whole number from 1 to 31, not '-3'");
-    assert_snapshot!(complaint("bench --n 32"), @r"error: invalid value '32' for '--n <N>': N must be a whole number from 1 to 31, not '32'");
-    assert_snapshot!(complaint("table --to x"), @r"error: invalid value 'x' for '--to <N>': N must be a whole number from 1 to 31, not 'x'");
-    assert_snapshot!(complaint("table --from 9 --to 8"), @r"error: --from 9 is greater than --to 8");
-}
+fn wrong_variables_are_named() {
+    let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench --n 8");
+    assert_eq!(outcome.code, 2);
+    assert_snapshot!(outcome.stderr, @r"
+    error: invalid value 'many' for '--threads <T>': threads must be a whole number from 1 to 4096, not 'many'
 
-#[test]
-fn a_board_without_a_command() {
-    assert_snapshot!(complaint("16"), @r"
-    error: unrecognized subcommand '16'
+      tip: the value comes from the variable NQUEENS_THREADS
 
-      tip: to count the board of N = 16: 'nqueens run 16'
-
-    Usage: nqueens [OPTIONS] <COMMAND>
+    For more information, try '--help'.
     ");
-    assert!(!complaint("32").contains("tip"), "no such board");
-    assert!(!complaint("fleet 16").contains("tip"), "another command");
 }
 
 #[test]
@@ -55,83 +105,27 @@ fn stdout_that_is_full_is_named() {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
         let output = place.command(arguments).stdout(full).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            said, "nqueens: can't write to stdout: No space left on device (os error 28)\n",
-            "{arguments}"
-        );
-        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        let expected = "nqueens: can't write to stdout: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), &*said), (Some(1), expected), "{arguments}");
     }
 }
 
 #[test]
-fn stdout_that_is_closed_is_told() {
+fn stdout_that_is_closed_is_told_unless_its_reader_has_left() {
     let place = Place::new();
-    let mut closed = place.program("sh");
-    closed.args(["-c", "exec \"$0\" table --published >&-", NQUEENS]);
-    let output = closed.output().expect("a shell");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "nqueens: stdout is closed: what this command prints is lost\n");
+    let said = |script: &str| Outcome::of(place.program("sh").args(["-c", script, NQUEENS])).stderr;
+    let closed = said("exec \"$0\" table --published >&-");
+    assert_eq!(closed, "nqueens: stdout is closed: what this command prints is lost\n");
     // What is thrown away on purpose is nobody's loss.
-    let mut discarded = place.program("sh");
-    discarded.args(["-c", "exec \"$0\" table --published >/dev/null", NQUEENS]);
-    assert_eq!(Outcome::of(&mut discarded).stderr, "");
-}
-
-#[test]
-fn unknown_names() {
-    let wrong_names = [
-        ("bench --kernel", "reference, scalar"),
-        ("bench --plan", "rows, border, colours"),
-        ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry"),
-        ("solutions 8 --format", "boards, rows, json"),
-    ];
-    for (option, names) in wrong_names {
-        let said = complaint(&format!("{option} luck"));
-        assert!(said.starts_with("error: invalid value 'luck' for '--"), "{said}");
-        assert!(said.contains(&format!("[possible values: {names}")), "{said}");
-    }
-    assert!(complaint("table --iterative").contains("--algorithm <NAME>"));
-    assert_snapshot!(complaint("bench --threads 0"), @r"error: invalid value '0' for '--threads <T>': threads must be a whole number from 1 to 4096, not '0'");
-}
-
-#[test]
-fn names_and_threads_of_workers() {
-    let threads = complaint("worker --coordinator http://head:7327 --threads 4097");
-    assert_snapshot!(threads, @"error: invalid value '4097' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '4097'");
-    assert_snapshot!(complaint("run 8 --threads 4097"), @"error: invalid value '4097' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '4097'");
-    let named = |name: &str| {
-        let outcome =
-            Outcome::of(Place::new().command("worker --coordinator http://head:7327 --name").arg(name));
-        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{}", outcome.stderr);
-        let (_, problem) = outcome.stderr.split_once("'--name <NAME>': ").expect(&outcome.stderr);
-        problem.lines().next().unwrap_or_default().to_owned()
-    };
-    assert_snapshot!(named(" "), @"a worker name must not be empty");
-    assert_snapshot!(named(&"x".repeat(65)), @"a worker name must have at most 64 bytes, and has 65");
-    assert_snapshot!(named("west\u{1b}[2J"), @"a worker name must be one line of printable characters, without U+001B");
-    assert_snapshot!(named("\u{202e}tsew"), @"a worker name must be one line of printable characters, without U+202E");
-    assert_snapshot!(named("we\u{200b}st"), @"a worker name must be one line of printable characters, without U+200B");
-}
-
-#[test]
-fn wrong_variables_are_named() {
-    let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench --n 8");
-    assert_eq!(outcome.code, 2);
-    assert_snapshot!(outcome.stderr, @r"
-    error: invalid value 'many' for '--threads <T>': threads must be a whole number from 1 to 4096, not 'many'
-
-      tip: the value comes from the variable NQUEENS_THREADS
-
-    For more information, try '--help'.
-    ");
+    assert_eq!(said("exec \"$0\" table --published >/dev/null"), "");
+    let left = "{ \"$0\" solutions 16 --format rows; echo $? > code; } | head -n 1; cat code";
+    let left = Outcome::of(place.program("sh").args(["-c", left, NQUEENS]));
+    assert_eq!((&*left.stdout, &*left.stderr), ("0 2 4 1 12 8 13 11 14 5 15 6 3 10 7 9\n0\n", ""));
 }
 
 #[test]
 fn a_slow_choice_is_warned_of() {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
-
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
+    let mut command = Command::new(NQUEENS);
     command.args(["table", "--from", "12", "--to", "12", "--algorithm", "brute-force"]);
     let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -171,8 +165,7 @@ fn the_version_tells_the_build() {
     let short = stdout("-V");
     assert!(short.starts_with(concat!("nqueens ", env!("CARGO_PKG_VERSION"), " (")), "{short}");
     let long = stdout("--version");
-    let headings: Vec<_> = long.lines().skip(1).filter_map(|line| line.split_once(": ")).collect();
-    let names: Vec<_> = headings.iter().map(|(name, _)| *name).collect();
+    let names: Vec<_> = long.lines().skip(1).filter_map(|line| Some(line.split_once(": ")?.0)).collect();
     assert_eq!(names, ["target", "instruction sets", "fastest kernel"], "{long}");
 }
 
@@ -187,10 +180,8 @@ fn completions_know_the_commands() {
 #[test]
 fn every_command_has_a_manual_page() {
     let place = Place::new();
-    assert_eq!(
-        place.stdout("generate man new/man1"),
-        "new/man1: read them with 'man -l new/man1/nqueens.1'\n"
-    );
+    let said = place.stdout("generate man new/man1");
+    assert_eq!(said, "new/man1: read them with 'man -l new/man1/nqueens.1'\n");
     let page =
         |name: &str| std::fs::read_to_string(place.path(&format!("new/man1/{name}.1"))).expect("a page");
     for command in commands() {
@@ -205,14 +196,17 @@ fn every_command_has_a_manual_page() {
         assert!(example.contains(&format!("nqueens {command}")), "{command}: {example}");
         assert!(page("nqueens").contains(&format!("nqueens\\-{command}(1)")), "{command}");
     }
-    // They are true on other machines, too.
-    let (_, version) =
-        page("nqueens").split_once(".SH VERSION").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("it");
+    // They are true on other machines, too, and the same when they are written again.
+    let main = page("nqueens");
+    let (_, version) = main.split_once(".SH VERSION").expect("it");
     assert!(!version.contains("instruction") && !version.contains("kernel"), "{version}");
-    assert!(page("nqueens-run").contains("[default: one per processor]"));
-    // Written again, they are the same.
     let before = page("nqueens-run");
+    assert!(before.contains("[default: one per processor]"));
     place.stdout("generate man new/man1");
     assert_eq!(page("nqueens-run"), before);
-    assert_snapshot!(place.with_file("file", "").failure("generate man file"), @"writing manual pages to file, which must be a writable directory: File exists (os error 17)");
+    let said = place.with_file("file", "").failure("generate man file");
+    assert_eq!(
+        said,
+        "writing manual pages to file, which must be a writable directory: File exists (os error 17)"
+    );
 }

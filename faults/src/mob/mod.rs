@@ -40,7 +40,7 @@ const HONEST: [(&str, &str); 4] = [("west", "lab"), ("east", "lab"), ("north", "
 const PACE: &str = "--sync-seconds 1 --lease-seconds 10 --disk-reserve 1MiB";
 
 /// Limits that are reached soon.
-const TIGHT: &str = "--first-call-seconds 2 --answer-seconds 1 --calls-per-second 100";
+const TIGHT: &str = "--first-call-seconds 2 --answer-seconds 1 --calls-per-second 50";
 
 const OPERATOR_TOKEN: &str = "the-token-of-the-operators";
 

@@ -1,15 +1,12 @@
 //! `nqueens verify --sample`: jobs counted again, of a ledger and of a database.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::io::BufRead;
 
-use nqueens_evidence::chain::ChainWriter;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Plan, PlanKind};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Place;
+use crate::processes::Background;
 
 #[test]
 fn a_database_and_its_ledger_give_the_same_sample() {
@@ -37,21 +34,6 @@ fn a_database_and_its_ledger_give_the_same_sample() {
             assert!(by_hand.contains(&format!(" recounted by {kernel}, all equal (seed 1)\n")), "{by_hand}");
         }
     }
-}
-
-#[test]
-fn a_sample_says_what_it_would_have_found() {
-    let place = Place::new();
-    place.stdout("run 9 --plan rows --job-states 20 --threads 1 --db run.db");
-    let jobs = place.ask("run.db", "SELECT count(*) FROM job").concat().parse::<u32>().expect("jobs");
-    // 1 of 100 jobs or fewer is met by a draw of K with a probability of K among all of them.
-    assert!((31..=100).contains(&jobs), "{jobs}");
-    let said = place.stdout("verify --db run.db --sample 30 --seed 1");
-    let chance = f64::floor(100.0 * 30.0 / f64::from(jobs));
-    let expected = format!(
-        " all equal (seed 1); if 1 % of the results were wrong, this would have found it with {chance} % probability\n"
-    );
-    assert!(said.contains(&expected), "{said}");
 }
 
 /// What is printed as JSON, as it is printed for people.
@@ -153,58 +135,20 @@ fn a_run_that_is_not_done_is_recounted_as_far_as_it_is() {
     assert!(outcome.stdout.ends_with(verdict), "{}", outcome.stdout);
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| format!("{digit:x}"))
-        .collect::<Vec<_>>()
-        .concat()
-}
-
 #[test]
 fn an_interrupted_sample_tells_what_was_counted() {
-    // A ledger with one job that takes an hour to count again.
-    let n = "20".parse().expect("a board");
-    let plan = Plan::with_states_per_job(n, PlanKind::Colours, 1 << 62);
-    let job = plan.jobs().next().expect("a job");
-    let known = published(n).expect("published");
-    let total = known.total.to_string();
-    let counts = json!({"count2": "0", "count4": "0", "count8": "0", "solutions": total});
-    let [count2, count4, count8] =
-        [known.orbits.count2, known.orbits.count4, known.orbits.count8].map(|count| count.to_string());
-    let orbits = json!({"count2": count2, "count4": count4, "count8": count8, "solutions": "0"});
-    let mut text = Vec::new();
-    let mut writer = ChainWriter::new(&mut text);
-    for line in [
-        json!({"line": "ledger", "format": 1, "run": "00000000000a", "n": 20, "plan": "colours",
-            "states_per_job": plan.states_per_job().to_string(), "jobs": 1,
-            "fingerprint": plan.fingerprint().to_string(), "seed": "1", "created_at_ms": 1, "finished_at_ms": 2,
-            "build": "", "total": total}),
-        json!({"line": "job", "number": 0, "class": "colours", "bound1": 0,
-            "bytes": hex(&job.encode()), "result": {"counts": counts,
-            "kernel": "avx2", "worker": 1, "epoch": 1, "states": "1", "elapsed_us": "1", "reported_at_ms": 2}}),
-        json!({"line": "worker", "worker": 1, "name": "one", "build": "", "kernels": "avx2", "threads": 1, "jobs": 1,
-            "counts": counts}),
-        json!({"line": "total", "counts": counts, "orbits": orbits, "total": total}),
-    ] {
-        writer.write(&line).expect("to memory");
-    }
-    drop(writer);
-    let place = Place::new().with_file("ledger", std::str::from_utf8(&text).expect("text"));
-    let mut command = place.command("verify ledger --sample 1 --threads 1 --seed 1");
-    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let mut lines =
-        BufReader::new(running.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
+    let place = Place::new();
+    // Multiplied in a moment, and searched in many seconds.
+    place.run("run 16 --plan colours --kernel portable --job-states 1000000000000 --db run.db");
+    let mut verify = Background::start(
+        &mut place.command("verify --db run.db --sample 1 --threads 1 --seed 1 --recount-kernel reference"),
+    );
+    let mut lines = verify.stdout().lines().map(|line| line.expect("text"));
     // The last check but the sample.
-    let checks: Vec<_> = lines.by_ref().take_while(|line| !line.starts_with("ok      total ")).collect();
-    assert_eq!(checks.len(), 14, "{checks:?}");
-    let status = Command::new("kill").args(["-INT", &running.id().to_string()]).status().expect("kill");
-    assert!(status.success());
-    let verdict = format!("BELIEVABLE: the jobs add up to {total}, the published count");
-    assert_eq!(lines.collect::<Vec<_>>(), ["-       sample       0 of 1 jobs recounted (seed 1)", &*verdict]);
-    assert_eq!(running.wait().expect("it ends").code(), Some(130));
-    let mut said = String::new();
-    running.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-    assert_eq!(said, "nqueens: interrupted after 0 of 1 jobs\n");
+    lines.find(|line| line.starts_with("ok      total ")).expect("it comes");
+    verify.signal("-INT");
+    let verdict = "BELIEVABLE: the jobs add up to 14772512, the published count";
+    assert_eq!(lines.collect::<Vec<_>>(), ["-       sample       0 of 1 jobs recounted (seed 1)", verdict]);
+    let outcome = verify.end();
+    assert_eq!((outcome.code, &*outcome.stderr), (130, "nqueens: interrupted after 0 of 1 jobs\n"));
 }
