@@ -45,21 +45,14 @@ pub(super) fn coordinator(url: &str, login: &Login) -> anyhow::Result<bool> {
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
     if !understood {
-        say(
-            "",
-            format_args!(
-                "FAILED: this program's workers use protocol {PROTOCOL_VERSION}; install the same version of nqueens \
-                 on both sides"
-            ),
-        )?;
+        let advice = "install the same version of nqueens on both sides";
+        say("", format_args!("FAILED: this program's workers use protocol {PROTOCOL_VERSION}; {advice}"))?;
     } else if build != BUILD {
         say("", "it is a different build from this program")?;
     }
     say("", format_args!("it {shown} operator token"))?;
-    say(
-        "",
-        format_args!("{}, {} seen since it started", counted(runs.len(), "run"), counted(workers, "worker")),
-    )?;
+    let (known, seen) = (counted(runs.len(), "run"), counted(workers, "worker"));
+    say("", format_args!("{known}, {seen} seen since it started"))?;
     let is_short = disk.is_some_and(|disk| disk.is_short);
     if let Some(disk) = disk {
         let failed = if is_short { "FAILED: " } else { "" };
@@ -99,14 +92,8 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
             return Ok(false);
         }
     };
-    say(
-        "database",
-        format_args!(
-            "{}: the file and its ledger are consistent; {}",
-            path.display(),
-            counted(runs.len(), "run")
-        ),
-    )?;
+    let (file, known) = (path.display(), counted(runs.len(), "run"));
+    say("database", format_args!("{file}: the file and its ledger are consistent; {known}"))?;
     look_at_runs(&runs)
 }
 

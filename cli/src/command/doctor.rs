@@ -88,10 +88,8 @@ impl DoctorCommand {
             let [max, free] = [limit.max, limit.free].map(ByteSize);
             say("memory limit", format_args!("{max}, {free} free: {}", limit.source))?;
         }
-        say(
-            "--memory",
-            format_args!("{} by default, half of the least that is free", ByteSize(default_memory())),
-        )?;
+        let memory = ByteSize(default_memory());
+        say("--memory", format_args!("{memory} by default, half of the least that is free"))?;
         say("instructions", instruction_sets())?;
         say("fastest kernel", kernel_choice())?;
         let mut well = look_at_kernels()?;
