@@ -92,6 +92,17 @@ fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl
 }
 
 #[test]
+fn whoever_comes_too_often_from_one_address_waits() {
+    let (place, coordinator) = cluster("--peer-registrations-per-hour 1");
+    let _first = worker(&place, "--spool one");
+    eventually("it is there", || (workers(&place, &coordinator, "").len() == 1).then_some(()));
+    let mut second = worker(&place, "--spool two");
+    let told = "too many registrations from this address";
+    eventually("it is told", || second.said().contains(told).then_some(()));
+    assert!(second.is_running() && workers(&place, &coordinator, "").len() == 1);
+}
+
+#[test]
 fn what_a_worker_can_not_work_with_it_says() {
     const SECRET: &str = "correct-horse battery";
     let place = Place::new().with_file("token", SECRET);

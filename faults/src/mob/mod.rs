@@ -255,7 +255,9 @@ impl House {
             lines.push(format!("{credential} {token}"));
         }
         let tokens = write(folder.path(), "tokens", &lines.join("\n"));
-        let pace = format!("{PACE} {TIGHT} {}", if mob.tls { "--tls --tls-host 127.0.0.1" } else { "" });
+        // Where nobody looks at the page, strangers have the less room.
+        let tls = "--tls --tls-host 127.0.0.1 --unauthenticated-max 100";
+        let pace = format!("{PACE} {TIGHT} {}", if mob.tls { tls } else { "" });
         let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0", pace.trim_end());
         // Totals are confirmed as if nobody had published one.
         command.args(["--unpublished", "--workers-max", &WORKERS_MAX.to_string(), "--worker-token-file"]);
