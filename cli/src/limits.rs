@@ -13,18 +13,14 @@ use tracing::warn;
 /// Open files beside connections: the database, its log, its readers, and what the runtime has.
 const FILES_RESERVED: u64 = 100;
 
-/// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
+/// Limits on connections and calls.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListenerLimits {
-    /// Maximum number of connections
+    /// Maximum number of connections with an allowed call, three quarters of them under one token; each worker uses one
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000, help_heading = LIMITS)]
     connections_max: u32,
 
-    /// Maximum number of connections per peer (IPv4 address or IPv6 /64 network); each worker uses one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000, help_heading = LIMITS)]
-    peer_connections_max: u32,
-
-    /// Maximum number of unauthenticated connections; beyond it slow ones are closed, first those of the peer with most
+    /// Maximum number of unauthenticated connections; beyond it the oldest of the address that has most is closed
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000, help_heading = LIMITS)]
     unauthenticated_max: u32,
 
@@ -36,13 +32,9 @@ pub(crate) struct ListenerLimits {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000, help_heading = LIMITS)]
     calls_per_second: u32,
 
-    /// Maximum calls per second per peer
+    /// Maximum worker registrations per hour under one token; each start of a worker is one
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
-    peer_calls_per_second: u32,
-
-    /// Maximum worker registrations per hour per peer; each start of a worker is one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
-    peer_registrations_per_hour: u32,
+    registrations_per_hour: u32,
 
     /// Close connections that do not read a response within this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60, help_heading = LIMITS)]
@@ -53,7 +45,8 @@ impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
     pub(crate) fn within(self, files_max: u64) -> CallerLimits {
         let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
-        let connections = self.connections_max as usize;
+        let unauthenticated = (self.unauthenticated_max as usize).min(most / 4).max(1);
+        let (connections, most) = (self.connections_max as usize, most - most.min(unauthenticated));
         if connections > most {
             warn!(
                 connections_max = self.connections_max,
@@ -63,13 +56,11 @@ impl ListenerLimits {
             );
         }
         CallerLimits {
-            connections: connections.min(most),
-            peer_connections: self.peer_connections_max as usize,
-            unauthenticated: self.unauthenticated_max as usize,
+            connections: connections.min(most).max(1),
+            unauthenticated,
             first_call: Duration::from_secs(self.first_call_seconds.into()),
             calls: Rate::a_second(self.calls_per_second),
-            peer_calls: Rate::a_second(self.peer_calls_per_second),
-            peer_registrations: Rate::an_hour(self.peer_registrations_per_hour),
+            registrations: Rate::an_hour(self.registrations_per_hour),
             write_timeout: Duration::from_secs(self.answer_seconds.into()),
         }
     }

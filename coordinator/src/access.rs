@@ -6,7 +6,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::header::{HOST, ORIGIN};
@@ -103,12 +102,15 @@ impl Guard {
     }
 
     /// What the caller has shown, if it may call.
-    fn admit(&self, headers: &HeaderMap, Caller(connection): &Caller) -> Result<Credential, Status> {
+    fn admit(&self, headers: &HeaderMap, caller: &Caller) -> Result<Credential, Status> {
         let credential = self.check(headers).inspect_err(|refusal| {
-            debug!(caller = %connection.address(), reason = refusal.message(), "call refused");
-            connection.refuse();
+            debug!(caller = %caller.address(), reason = refusal.message(), "call refused");
+            caller.refuse();
         })?;
-        connection.admit(Instant::now())?;
+        match self.role {
+            Role::Worker => caller.admit_holder(&Some(credential.clone()))?,
+            Role::Operator => caller.admit()?,
+        }
         Ok(credential)
     }
 
@@ -138,8 +140,7 @@ impl Guard {
     /// than a token.
     pub fn refusal(&self, request: &HttpRequest, is_known: bool) -> Option<(StatusCode, String)> {
         let caller = Caller::of(request);
-        if self.is_open() && caller.0.address().ip().to_canonical().is_loopback() && !names_loopback(request)
-        {
+        if self.is_open() && caller.address().ip().to_canonical().is_loopback() && !names_loopback(request) {
             let why = "without a token, call a coordinator on this machine as localhost or 127.0.0.1";
             return Some((StatusCode::MISDIRECTED_REQUEST, why.to_owned()));
         }

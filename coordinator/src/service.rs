@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_ledger::damaged;
@@ -159,8 +159,8 @@ impl WorkerService for WorkerServer {
         &self,
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
-        if let Some(Caller(connection_guard)) = request.extensions().get() {
-            connection_guard.register(Instant::now())?;
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            caller.register()?;
         }
         let (credential, wire) = (credential(&request), request.into_inner());
         if wire.protocol_version != PROTOCOL_VERSION {

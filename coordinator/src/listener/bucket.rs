@@ -47,12 +47,6 @@ impl Bucket {
         is_there
     }
 
-    /// Whether it is as good as new, so that nothing is lost with it.
-    pub(crate) fn is_full(&mut self, now: Instant) -> bool {
-        self.fill(now);
-        self.tokens >= f64::from(self.rate.most)
-    }
-
     fn fill(&mut self, now: Instant) {
         let share = now.saturating_duration_since(self.filled).div_duration_f64(self.rate.each);
         self.tokens = (self.tokens + share * f64::from(self.rate.most)).min(f64::from(self.rate.most));
@@ -69,13 +63,10 @@ mod tests {
         let begun = Instant::now();
         let at = |milliseconds| begun + Duration::from_millis(milliseconds);
         let mut bucket = Bucket::new(Rate::a_second(4), begun);
-        assert!(bucket.is_full(begun));
         assert_eq!((0..10).filter(|_| bucket.take(begun)).count(), 4);
         assert!(!bucket.take(at(249)));
         assert!(bucket.take(at(251)));
         assert!(!bucket.take(at(252)) && !bucket.take(begun), "a clock that goes back gives nothing");
-        assert!(!bucket.is_full(at(1_000)));
-        assert!(bucket.is_full(at(60_000)));
         assert_eq!((0..10).filter(|_| bucket.take(at(60_000))).count(), 4, "never more than at once");
     }
 }

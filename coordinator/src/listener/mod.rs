@@ -1,24 +1,22 @@
 //! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
 //! calls.
 //!
-//! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
-//! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
-//! without an allowed call in the last hour, and of these the oldest slow one of the peer that has most. One that was not
-//! looked at yet is never closed: accepting waits until it was. That bounds handshakes and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
-//! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`CallerLimits`].
-//! Peers without a connection are forgotten when their number exceeds the number of connections by 10,000.
+//! A connection is a stranger's until one of its calls is allowed (health checks do not count). Strangers' connections are
+//! closed after 10 seconds, after 16 refused calls, and when there are too many: the oldest of the address that has most.
+//! Without that, whoever holds connections open would keep everybody else out. Connections with an allowed call are counted
+//! by whose token they showed, and never make place for strangers. See [`CallerLimits`].
 //!
-//! TLS is rustls with ring, version 1.3 only. Connections whose caller does not read a
-//! response are closed. Messages over 4 MiB, headers over 16 KiB and more than 64 concurrent calls on a connection
-//! are refused; a call may take 30 seconds. When the process has no file descriptors left, accepting pauses and
-//! continues. Warnings about unauthenticated callers are limited to 10 per minute; the rest are logged at `debug`.
+//! Hyper limits the size and the time of a request's head, the calls at once on a connection, and silent connections. It has
+//! no limit on how long an answer may lie unread: connections whose caller does not read one are closed. A message has
+//! 4 MiB at most; a call may take 30 seconds. When the process has no file descriptors left, accepting pauses and
+//! continues. Warnings about strangers are limited to 10 per minute; the rest are logged at `debug`.
 
 mod bucket;
-mod connection;
-mod connection_table;
+mod callers;
 mod tls;
 mod write_timeout;
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -40,12 +38,11 @@ use tower::ServiceExt;
 use tracing::{debug, warn};
 
 pub use bucket::{Bucket, Rate};
-pub use connection::Caller;
+pub use callers::Caller;
 pub(crate) use tls::Tls;
 pub(crate) use write_timeout::watched;
 
-use connection::Connection;
-use connection_table::{ConnectionGuard, ConnectionTable, Full};
+use callers::Callers;
 
 /// A request's head comes within this time.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,39 +59,29 @@ const CALLS_MAX: u32 = 64;
 /// Bytes of a request's head.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
 
-/// How often those are looked for who have said nothing for too long.
-const DISMISS_EVERY: Duration = Duration::from_millis(500);
-
 /// When there is nothing left to accept a connection with, it is tried again after this time.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// When those who came before have not been looked at, the next one waits for this time.
-const MOMENT: Duration = Duration::from_millis(10);
+/// Connections beyond the limits while others are on their way out.
+const LEAVING_MAX: usize = 64;
 
 /// Limit of log lines about unauthenticated callers at `warn`; the rest go to `debug`, because they could fill the
 /// disk.
 const COMPLAINTS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 
-/// What callers may take up, by default enough for thousands of workers behind one address.
-///
-/// A connection is unauthenticated until one of its calls is allowed. A peer is an IPv4 address or an IPv6 /64
-/// network.
+/// What callers may take up, by default enough for thousands of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerLimits {
-    /// Connections in all.
+    /// Connections with an allowed call; three quarters of them under one token.
     pub connections: usize,
-    /// Connections of one peer.
-    pub peer_connections: usize,
-    /// Unauthenticated connections; beyond this number, the oldest are closed.
+    /// Connections without one.
     pub unauthenticated: usize,
-    /// Unauthenticated connections are closed after this time.
+    /// These are closed after this time.
     pub first_call: Duration,
     /// Calls on one connection, which is one worker's.
     pub calls: Rate,
-    /// Calls of one peer.
-    pub peer_calls: Rate,
-    /// Registrations of workers from one peer.
-    pub peer_registrations: Rate,
+    /// Registrations of workers under one token.
+    pub registrations: Rate,
     /// A connection is closed if its caller does not read a piece of a response within this time.
     pub write_timeout: Duration,
 }
@@ -103,12 +90,10 @@ impl Default for CallerLimits {
     fn default() -> Self {
         Self {
             connections: 16_000,
-            peer_connections: 12_000,
             unauthenticated: 4_000,
             first_call: Duration::from_secs(10),
             calls: Rate::a_second(1_000),
-            peer_calls: Rate::a_second(20_000),
-            peer_registrations: Rate::an_hour(20_000),
+            registrations: Rate::an_hour(20_000),
             write_timeout: Duration::from_mins(1),
         }
     }
@@ -126,7 +111,7 @@ pub(crate) async fn serve(
 ) {
     let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
     let porter = Porter { tls, complaints, http: http(), app, stopped };
-    Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits, refused))).await;
+    Arc::new(porter).attend(listener, limits, &Callers::new(limits, refused)).await;
 }
 
 /// What both versions of HTTP may take up on a connection.
@@ -145,11 +130,6 @@ fn http() -> auto::Builder<TokioExecutor> {
     http
 }
 
-/// Whether a caller has reset its connection.
-fn has_gone(stream: &TcpStream) -> bool {
-    !matches!(stream.take_error(), Ok(None))
-}
-
 struct Porter {
     tls: Option<Tls>,
     complaints: std::sync::Mutex<Bucket>,
@@ -160,18 +140,15 @@ struct Porter {
 }
 
 impl Porter {
-    async fn attend(self: Arc<Self>, listener: TcpListener, connection_table: Arc<ConnectionTable>) {
+    async fn attend(self: Arc<Self>, listener: TcpListener, limits: CallerLimits, callers: &Arc<Callers>) {
         let (mut open, mut stopped) = (JoinSet::new(), self.stopped.clone());
-        let mut rounds = tokio::time::interval(DISMISS_EVERY);
+        let most = limits.connections + limits.unauthenticated + LEAVING_MAX;
         loop {
+            while open.try_join_next().is_some() {}
             let accepted = tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
-                _ = rounds.tick() => {
-                    connection_table.dismiss(Instant::now());
-                    continue;
-                }
-                Some(_) = open.join_next() => continue,
-                accepted = listener.accept() => accepted,
+                Some(_) = open.join_next(), if open.len() >= most => continue,
+                accepted = listener.accept(), if open.len() < most => accepted,
             };
             let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
@@ -181,27 +158,20 @@ impl Porter {
                     continue;
                 }
             };
-            let entered = loop {
-                match connection_table.enter(address, Instant::now()) {
-                    // Nobody has to make place for a caller that has gone.
-                    Err(Full::ForNow) if has_gone(&stream) => break None,
-                    Err(Full::ForNow) => tokio::time::sleep(MOMENT).await,
-                    entered => break Some(entered),
+            let (porter, caller) = (Arc::clone(&self), callers.enter(address));
+            open.spawn(async move {
+                let time_is_up = async {
+                    tokio::time::sleep(limits.first_call).await;
+                    if !caller.is_stranger() {
+                        pending::<()>().await;
+                    }
+                };
+                tokio::select! {
+                    () = porter.welcome(stream, &caller) => {}
+                    () = caller.closed() => debug!(caller = %address, "connection closed"),
+                    () = time_is_up => debug!(caller = %address, "connection closed: no call was allowed in time"),
                 }
-            };
-            let Some(entered) = entered else { continue };
-            match entered {
-                Ok((connection_guard, ended)) => {
-                    let porter = Arc::clone(&self);
-                    open.spawn(async move {
-                        tokio::select! {
-                            () = porter.welcome(stream, connection_guard) => {}
-                            _ = ended => debug!(caller = %address, "connection closed"),
-                        }
-                    });
-                }
-                Err(full) => self.complain(&format_args!("connection from {address} refused: {full}")),
-            }
+            });
         }
         drop(listener);
         let all = async { while open.join_next().await.is_some() {} };
@@ -210,16 +180,14 @@ impl Porter {
         }
     }
 
-    async fn welcome(&self, stream: TcpStream, connection_guard: ConnectionGuard) {
-        let address = connection_guard.address();
+    async fn welcome(&self, stream: TcpStream, caller: &Caller) {
+        let address = caller.address();
         if let Err(error) = stream.set_nodelay(true) {
             debug!(caller = %address, %error, "without TCP_NODELAY");
         }
         let Some(tls) = &self.tls else {
-            return self.converse(stream, Scheme::HTTP, &self.http, connection_guard).await;
+            return self.converse(stream, Scheme::HTTP, &self.http, caller).await;
         };
-        // A handshake takes several steps in any case.
-        connection_guard.set_slow();
         let stream = match tls.accept(stream).await {
             Ok(stream) => stream,
             Err(error) => {
@@ -230,7 +198,7 @@ impl Porter {
         // The version is agreed.
         let http = self.http.clone();
         let http = if tls::is_http2(&stream) { http.http2_only() } else { http.http1_only() };
-        self.converse(stream, Scheme::HTTPS, &http, connection_guard).await;
+        self.converse(stream, Scheme::HTTPS, &http, caller).await;
     }
 
     /// Answers the requests of a connection, to its end.
@@ -239,17 +207,15 @@ impl Porter {
         stream: S,
         scheme: Scheme,
         http: &auto::Builder<TokioExecutor>,
-        connection_guard: ConnectionGuard,
+        caller: &Caller,
     ) {
-        let caller = Caller(Arc::new(connection_guard));
-        let stream = TokioIo::new(Connection { stream, caller: caller.clone() });
-        let (app, address) = (self.app.clone(), caller.0.address());
+        let (app, address, caller) = (self.app.clone(), caller.address(), caller.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(scheme.clone());
             app.clone().oneshot(request)
         });
-        let mut connection = pin!(http.serve_connection(stream, service));
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         let mut stopped = self.stopped.clone();
         let stopping = async { drop(stopped.wait_for(|stopped| *stopped).await) };
         let outcome = tokio::select! {

@@ -3,7 +3,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -14,7 +14,10 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
-use super::connection::Caller;
+use super::callers::Caller;
+
+/// The answer to a call without the right token waits, so that guessing costs time.
+const REFUSAL_DELAY: Duration = Duration::from_millis(500);
 
 /// Looks at what becomes of an answer.
 pub(crate) async fn watched(request: Request, next: Next) -> Response {
@@ -24,7 +27,8 @@ pub(crate) async fn watched(request: Request, next: Next) -> Response {
     let is_refused = answer.status() == StatusCode::UNAUTHORIZED
         || status.is_some_and(|status| status.code() == Code::Unauthenticated);
     if is_refused {
-        sleep(caller.0.slow_down(Instant::now())).await;
+        caller.count_refusal();
+        sleep(REFUSAL_DELAY).await;
     }
     answer.map(|body| Body::new(Watched { body, caller, watch: None }))
 }
@@ -68,11 +72,11 @@ impl http_body::Body for Watched {
 struct WriteDeadline(AbortHandle);
 
 impl WriteDeadline {
-    fn begin(Caller(connection_guard): Caller) -> Self {
+    fn begin(caller: Caller) -> Self {
         let watch = async move {
-            tokio::time::sleep(connection_guard.write_timeout()).await;
-            tracing::debug!(caller = %connection_guard.address(), "connection closed: it does not read its responses");
-            connection_guard.end();
+            sleep(caller.limits().write_timeout).await;
+            tracing::debug!(caller = %caller.address(), "connection closed: it does not read its responses");
+            caller.close();
         };
         Self(tokio::spawn(watch).abort_handle())
     }
