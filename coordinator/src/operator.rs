@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{
     Moment, Progress, RunDetail, RunState, RunStatus, Submission, Worker, WorkerStatus,
 };
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, SetRunState};
+use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, PlanSmallRun, SetRunState};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::watch;
 use tracing::{Instrument, info};
@@ -17,7 +18,7 @@ use tracing::{Instrument, info};
 use crate::clock::wall_time;
 use crate::error::Error;
 use crate::history::{Events, Histories};
-use crate::planner::Planner;
+use crate::planner::{BATCH, Planner};
 use crate::plans::{Planning, Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
@@ -202,24 +203,40 @@ impl Operator {
         if !self.reader.unplanned_runs().await?.is_empty() {
             self.writer.discard_unplanned().await?;
         }
+        let mut jobs = self.batch(planning, &mut planner, 0).await?;
+        if jobs.len() < BATCH as usize {
+            let fingerprint = planner.finish().await;
+            return self.ask(PlanSmallRun { settings, jobs, fingerprint }).await;
+        }
         self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
-        loop {
-            let jobs = tokio::select! {
-                biased;
-                () = planning.cancelled() => return Err(Arc::new(Error::PlanCancelled(id))),
-                jobs = planner.next() => jobs,
-            };
-            let Some(jobs) = jobs else { break };
-            let so_far = (estimates.len() + jobs.len()) as u128;
-            self.within_limit(plan, so_far, so_far.max(planning.run().expected.into()))?;
+        while !jobs.is_empty() {
             let first = u32::try_from(estimates.len()).expect("within a limit of 32 bits");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             self.ask(PlanJobs { run: id, first, jobs }).await?;
             planning.note_stored(u32::try_from(estimates.len()).expect("within a limit of 32 bits"));
+            jobs = self.batch(planning, &mut planner, estimates.len()).await?;
         }
         let fingerprint = planner.finish().await;
         self.ask(ActivateRun { settings, fingerprint, estimates }).await
+    }
+
+    /// The jobs that come after the first `before`, none at the end.
+    async fn batch(
+        &self,
+        planning: &Planning,
+        planner: &mut Planner,
+        before: usize,
+    ) -> Result<Vec<(Job, Weight)>, Arc<Error>> {
+        let RunSettings { id, plan, .. } = *planning.settings();
+        let jobs = tokio::select! {
+            biased;
+            () = planning.cancelled() => return Err(Arc::new(Error::PlanCancelled(id))),
+            jobs = planner.next() => jobs.unwrap_or_default(),
+        };
+        let so_far = (before + jobs.len()) as u128;
+        self.within_limit(plan, so_far, so_far.max(planning.run().expected.into()))?;
+        Ok(jobs)
     }
 
     /// Pauses, resumes or cancels a run. Of one that is cancelled while it is being planned, nothing is kept.

@@ -15,7 +15,7 @@ use tracing::error;
 use crate::panics;
 
 /// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
-const TIME: Duration = Duration::from_millis(5);
+const TIME: Duration = Duration::from_millis(2);
 
 /// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
 const BOARD: u32 = 15;

@@ -1,5 +1,6 @@
 //! The SQLite file: creates, recognises, migrates, opens and closes it.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 
 /// Jobs leave in random order, so that nearly each touches a page of its own: 64 MB of pages are kept in memory, and 32 MB of
 /// them gather in the log before they move to the database.
-const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;
+const SETTINGS: &str = "PRAGMA synchronous = NORMAL; PRAGMA journal_mode = WAL; PRAGMA cache_size = -65536;
                         PRAGMA wal_autocheckpoint = 8192;";
 
 /// A commit is on the disk when it returns, with all before it: it survives a power cut.
@@ -27,8 +28,11 @@ const DURABLE: &str = "PRAGMA synchronous = FULL";
 /// A commit survives the death of the process, and is on the disk with the next durable one.
 const SWIFT: &str = "PRAGMA synchronous = NORMAL";
 
-/// Connections that read.
+/// Connections that read; one where nobody but this process asks.
 const READERS: u32 = 4;
+
+/// Rows on their way from SQLite's thread to the reader's: with few the two would wait for each other all the time.
+const ROWS_WAITING: usize = 1_024;
 
 /// Time for a reader to end what it is at, when the database closes; it changes nothing, so it can be left alone.
 const READERS_END: Duration = Duration::from_secs(1);
@@ -45,7 +49,7 @@ pub struct Database {
     /// Those that read.
     pub readers: SqlitePool,
     lock: Lock,
-    checkpointed: Instant,
+    checkpoint_at: Instant,
     sync_every: Duration,
     synced: Instant,
     is_durable: bool,
@@ -65,7 +69,8 @@ impl Database {
         }
         MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
         // All of them now: one that opens a file moved here later would play this database's log back into it.
-        let readers = connect_readers(path, READERS).await?;
+        let readers = if sync_every.is_zero() { READERS } else { 1 };
+        let readers = connect_readers(path, readers..=readers).await?;
         lock.take_log()?;
         let now = Instant::now();
         let path = path.to_owned();
@@ -74,7 +79,7 @@ impl Database {
             writer,
             readers,
             lock,
-            checkpointed: now,
+            checkpoint_at: now + CHECKPOINT_EVERY,
             sync_every,
             synced: now,
             is_durable: false,
@@ -95,11 +100,15 @@ impl Database {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 
-    /// Moves what was committed from the log into the file, for those who copy the file alone: at a milestone, and every few
-    /// minutes. What a reader still needs stays in the log till the next time.
+    /// Moves what was committed from the log into the file, for those who copy the file alone: after a milestone, with the
+    /// commits that go to the disk together, and every few minutes. What a reader still needs stays in the log till the next time.
     pub async fn checkpoint(&mut self, is_milestone: bool) -> Result<(), Error> {
-        if is_milestone || self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
-            self.checkpointed = Instant::now();
+        let now = Instant::now();
+        if is_milestone {
+            self.checkpoint_at = self.checkpoint_at.min(now + self.sync_every);
+        }
+        if now >= self.checkpoint_at {
+            self.checkpoint_at = now + CHECKPOINT_EVERY;
             self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").await?;
         }
         Ok(())
@@ -144,7 +153,7 @@ pub async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if found < known {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
     }
-    connect_readers(path, 0).await
+    connect_readers(path, 0..=READERS).await
 }
 
 async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
@@ -156,10 +165,10 @@ async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
     connecting.await.map_err(|error| storage_error(path, error))
 }
 
-async fn connect_readers(path: &Path, min: u32) -> Result<SqlitePool, Error> {
+async fn connect_readers(path: &Path, connections: RangeInclusive<u32>) -> Result<SqlitePool, Error> {
     let pool = SqlitePoolOptions::new()
-        .min_connections(min)
-        .max_connections(READERS)
+        .min_connections(*connections.start())
+        .max_connections(*connections.end())
         .max_lifetime(None)
         .idle_timeout(None);
     pool.connect_with(options(path).pragma("query_only", "ON"))
@@ -170,7 +179,7 @@ async fn connect_readers(path: &Path, min: u32) -> Result<SqlitePool, Error> {
 /// Statements over a whole ledger may take their time: that is no news for the log.
 pub fn options(path: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(true);
-    options.busy_timeout(Duration::from_secs(10)).disable_statement_logging()
+    options.busy_timeout(Duration::from_secs(10)).row_buffer_size(ROWS_WAITING).disable_statement_logging()
 }
 
 /// The latest schema version that this program knows.

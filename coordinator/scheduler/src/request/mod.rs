@@ -9,7 +9,7 @@ mod worker;
 
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
 pub use recount::{CheckWhole, GiveUp, Recounted};
-pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
+pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun, PlanSmallRun};
 pub use worker::{GiveBack, Granted, Register, Sync, Synced};
 
 use crate::refusal::Refusal;

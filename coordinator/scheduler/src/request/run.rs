@@ -78,6 +78,29 @@ impl Request for ActivateRun {
     }
 }
 
+/// Stores a run of few jobs, and hands them out from now on.
+#[derive(Clone, Debug)]
+pub struct PlanSmallRun {
+    /// What was asked for.
+    pub settings: RunSettings,
+    /// All its jobs, and what they weigh.
+    pub jobs: Vec<(Job, Weight)>,
+    /// Of the plan.
+    pub fingerprint: Fingerprint,
+}
+
+impl Request for PlanSmallRun {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { settings, jobs, fingerprint } = self;
+        let estimates = jobs.iter().map(|(_, weight)| weight.states).collect();
+        PlanRun(settings).apply(transaction)?;
+        PlanJobs { run: settings.id, first: 0, jobs }.apply(transaction)?;
+        ActivateRun { settings, fingerprint, estimates }.apply(transaction)
+    }
+}
+
 /// All jobs of a run are done: the total, or the check that was not passed. Nothing happens if they no longer are.
 #[derive(Clone, Debug)]
 pub struct FinishRun {
