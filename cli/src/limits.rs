@@ -13,16 +13,15 @@ use tracing::warn;
 /// Open files beside connections: the database, its log, its readers, and what the runtime has.
 const FILES_RESERVED: u64 = 100;
 
+/// Of the other files one in so many is for unauthenticated connections, at least.
+const UNAUTHENTICATED_SHARE: usize = 8;
+
 /// Limits on connections and calls.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListenerLimits {
     /// Maximum number of connections with an allowed call, three quarters of them under one token; each worker uses one
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000, help_heading = LIMITS)]
     connections_max: u32,
-
-    /// Maximum number of unauthenticated connections; beyond it the oldest of the address that has most is closed
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000, help_heading = LIMITS)]
-    unauthenticated_max: u32,
 
     /// Close connections that are still unauthenticated after this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10, help_heading = LIMITS)]
@@ -31,10 +30,6 @@ pub(crate) struct ListenerLimits {
     /// Maximum calls per second on one connection
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000, help_heading = LIMITS)]
     calls_per_second: u32,
-
-    /// Maximum worker registrations per hour under one token; each start of a worker is one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
-    registrations_per_hour: u32,
 
     /// Close connections that do not read a response within this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60, help_heading = LIMITS)]
@@ -45,9 +40,9 @@ impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
     pub(crate) fn within(self, files_max: u64) -> CallerLimits {
         let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
-        let unauthenticated = (self.unauthenticated_max as usize).min(most / 4).max(1);
-        let (connections, most) = (self.connections_max as usize, most - most.min(unauthenticated));
-        if connections > most {
+        let (limits, wanted) = (CallerLimits::default(), self.connections_max as usize);
+        let connections = wanted.min(most - most / UNAUTHENTICATED_SHARE);
+        if connections < wanted {
             warn!(
                 connections_max = self.connections_max,
                 files_max,
@@ -56,12 +51,12 @@ impl ListenerLimits {
             );
         }
         CallerLimits {
-            connections: connections.min(most).max(1),
-            unauthenticated,
+            connections,
+            unauthenticated: limits.unauthenticated.min(most - connections).max(1),
             first_call: Duration::from_secs(self.first_call_seconds.into()),
             calls: Rate::a_second(self.calls_per_second),
-            registrations: Rate::an_hour(self.registrations_per_hour),
             write_timeout: Duration::from_secs(self.answer_seconds.into()),
+            ..limits
         }
     }
 }

@@ -186,8 +186,7 @@ impl Caller {
         let mut book = self.0.callers.book();
         let held = self.0.holder.get().and_then(|holder| book.holders.get_mut(holder));
         let may = held.is_none_or(|held| held.registrations.take(Instant::now()));
-        let refusal = "too many registrations under this token; try again later, or raise the coordinator's \
-                       --registrations-per-hour";
+        let refusal = "too many registrations under this token in an hour; try again later";
         may.then_some(()).ok_or_else(|| Status::resource_exhausted(refusal))
     }
 
