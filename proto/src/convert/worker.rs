@@ -30,14 +30,8 @@ fn failure(field: &'static str, text: String) -> Result<Option<String>, InvalidM
 }
 
 fn faults(lines: Vec<String>) -> Result<Vec<String>, InvalidMessage> {
-    if lines.len() > FAULTS_MAX {
-        return Err(invalid(
-            "faults",
-            format!("has {} items, at most {FAULTS_MAX} are allowed", lines.len()),
-        ));
-    }
     let present = |line| failure("faults", line)?.ok_or_else(|| invalid("faults", "must not be empty lines"));
-    lines.into_iter().map(present).collect()
+    few("faults", FAULTS_MAX, lines)?.into_iter().map(present).collect()
 }
 
 fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
@@ -52,10 +46,14 @@ fn batch<Wire, Domain>(
 where
     Domain: TryFrom<Wire, Error = InvalidMessage>,
 {
+    few(field, length_max, items)?.into_iter().map(Domain::try_from).collect()
+}
+
+fn few<Item>(field: &'static str, length_max: usize, items: Vec<Item>) -> Result<Vec<Item>, InvalidMessage> {
     if items.len() > length_max {
         return Err(invalid(field, format!("has {} items, at most {length_max} are allowed", items.len())));
     }
-    items.into_iter().map(Domain::try_from).collect()
+    Ok(items)
 }
 
 fn each<Domain, Wire: From<Domain>>(items: Vec<Domain>) -> Vec<Wire> {
