@@ -19,7 +19,7 @@ use nqueens_model::name::is_printable;
 pub(crate) use nqueens_model::numbers::{counted, percent, quantity, span, speed, thousands};
 use nqueens_model::operator::WallTime;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
-use serde_json::Value;
+use serde::Serialize;
 
 /// Whether a command's result is to be machine-readable.
 #[derive(Clone, Copy, Debug, Args)]
@@ -31,9 +31,14 @@ pub(crate) struct Json {
 
 impl Json {
     /// Prints a result, for programs or for people.
-    pub(crate) fn print(self, json: Value, text: impl Display) -> io::Result<()> {
-        if self.json { print_line(json) } else { print_line(text) }
+    pub(crate) fn print(self, json: impl Serialize, text: impl Display) -> io::Result<()> {
+        if self.json { print_json(json) } else { print_line(text) }
     }
+}
+
+/// Prints a line for programs.
+pub(crate) fn print_json(line: impl Serialize) -> io::Result<()> {
+    print_line(serde_json::to_string(&line)?)
 }
 
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.

@@ -9,17 +9,16 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CoordinatorStatus, RunDetail, RunState, Submission, TrustChange, WorkerStatus,
+    Blamed, CoordinatorStatus, Event, EventView, RunDetail, RunState, RunStatus, RunView, Submission,
+    TrustChange, WorkerStatus,
 };
 use nqueens_proto::PROTOCOL_VERSION;
 use nqueens_scheduler::Refusal;
 use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetTrust};
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::json;
 use crate::operator::Operator;
 
 #[derive(Clone)]
@@ -81,23 +80,23 @@ async fn coordinator(State(Api { operator, .. }): State<Api>) -> Json<Coordinato
     Json(CoordinatorStatus { build, protocol_version: PROTOCOL_VERSION, disk })
 }
 
-async fn runs(State(Api { operator, .. }): State<Api>) -> Answer<Vec<Value>> {
-    Ok(Json(operator.runs().await?.iter().map(json::run).collect()))
+async fn runs(State(Api { operator, .. }): State<Api>) -> Answer<Vec<RunView>> {
+    Ok(Json(operator.runs().await?.into_iter().map(RunStatus::view).collect()))
 }
 
-async fn run(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<Value> {
+async fn run(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<RunView> {
     one(&operator, run).await
 }
 
-async fn one(operator: &Operator, run: RunId) -> Answer<Value> {
-    Ok(Json(json::run(&operator.run(run).await?)))
+async fn one(operator: &Operator, run: RunId) -> Answer<RunView> {
+    Ok(Json(operator.run(run).await?.view()))
 }
 
 /// Has a run planned, and answers with it as it is before long, planned or being planned.
 async fn submit(
     State(Api { operator, mut stopping }): State<Api>,
     Json(submission): Json<Submission>,
-) -> Answer<Value> {
+) -> Answer<RunView> {
     let begun = async {
         match operator.begin(submission).await? {
             Some(planning) => planning.underway().await,
@@ -123,16 +122,19 @@ async fn set_state(
     State(Api { operator, .. }): State<Api>,
     Path(run): Path<RunId>,
     Json(change): Json<Change>,
-) -> Answer<Value> {
+) -> Answer<RunView> {
     let state = match change {
         Change::Active => RunState::Active,
         Change::Paused => RunState::Paused,
         Change::Cancelled => RunState::Cancelled,
     };
-    Ok(Json(json::run(&operator.set_run_state(run, state).await?)))
+    Ok(Json(operator.set_run_state(run, state).await?.view()))
 }
 
-async fn retry_quarantined(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<Value> {
+async fn retry_quarantined(
+    State(Api { operator, .. }): State<Api>,
+    Path(run): Path<RunId>,
+) -> Answer<RunView> {
     operator.ask(RetryQuarantined(run)).await?;
     one(&operator, run).await
 }
@@ -165,7 +167,7 @@ async fn set_trust(
     Ok(Json(operator.ask(SetTrust { machines, trusted }).await?))
 }
 
-async fn events(State(Api { operator, .. }): State<Api>) -> Json<Vec<Value>> {
+async fn events(State(Api { operator, .. }): State<Api>) -> Json<Vec<EventView>> {
     let events = operator.events.borrow().clone();
-    Json(events.iter().map(json::event).collect())
+    Json(events.iter().cloned().map(Event::view).collect())
 }

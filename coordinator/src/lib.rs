@@ -37,7 +37,6 @@ mod door;
 mod error;
 mod history;
 mod journal;
-pub mod json;
 mod limits;
 mod listener;
 mod operator;

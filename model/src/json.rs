@@ -1,5 +1,6 @@
 //! How values stand in JSON, for `#[serde(with = "...")]`: names are text, and so are numbers that outgrow 2^53.
 
+use nqueens_kernel::counts::Totals;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -100,34 +101,16 @@ pub(crate) mod plan {
     }
 }
 
-/// Orbits by size. Null is read as none: whoever knows that a board's solutions are not sorted writes that.
-pub(crate) mod orbits {
-    use nqueens_kernel::counts::Totals;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
+/// Orbits by size. Null is read as none: the solutions of such a board are not sorted.
+pub(crate) fn orbits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Totals, D::Error> {
+    #[derive(Deserialize)]
     struct Fields {
-        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
-        count2: u128,
-        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
-        count4: u128,
-        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
-        count8: u128,
+        count2: Option<String>,
+        count4: Option<String>,
+        count8: Option<String>,
     }
-
-    pub(crate) fn serialize<S: Serializer>(totals: &Totals, serializer: S) -> Result<S::Ok, S::Error> {
-        let Totals { count2, count4, count8, .. } = *totals;
-        Fields { count2, count4, count8 }.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Totals, D::Error> {
-        let Fields { count2, count4, count8 } = Fields::deserialize(deserializer)?;
-        Ok(Totals { count2, count4, count8, solutions: 0 })
-    }
-
-    fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
-        let digits = Option::<String>::deserialize(deserializer)?;
-        digits.map_or(Ok(0), |digits| digits.parse().map_err(D::Error::custom))
-    }
+    let Fields { count2, count4, count8 } = Fields::deserialize(deserializer)?;
+    let number =
+        |digits: Option<String>| digits.map_or(Ok(0), |digits| digits.parse().map_err(D::Error::custom));
+    Ok(Totals { count2: number(count2)?, count4: number(count4)?, count8: number(count8)?, solutions: 0 })
 }

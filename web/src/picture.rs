@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use nqueens_coordinator::{Error, Operator, Sums, json, wall_time};
+use nqueens_coordinator::{Error, Operator, Sums, wall_time};
 use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Moment, RunStatus, WorkerStatus, foremost};
-use serde_json::{Value, json};
+use nqueens_model::operator::{
+    DiskRoom, Event, EventView, Moment, RunStatus, RunView, WallTime, WorkerStatus, foremost,
+};
+use serde::Serialize;
 
 use crate::words;
 
@@ -52,53 +54,103 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
     let sums_of = |run: &RunStatus| snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
-    let picture = json!({
-        "at_ms": wall_time(),
-        "documents": has_documents,
-        "build": operator.build(),
-        "disk": snapshot.room,
-        "busy_workers": snapshot.busy_workers,
-        "workers_seen": seen,
-        "workers_listed": listed,
-        "runs": runs.iter().map(|run| shown(run, &sums_of(run))).collect::<Vec<_>>(),
-        "workers": workers,
-        "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
-    });
-    Ok(Overview { text: picture.to_string().into(), foremost })
+    let picture = Picture {
+        at_ms: wall_time(),
+        documents: has_documents,
+        build: operator.build(),
+        disk: snapshot.room,
+        busy_workers: snapshot.busy_workers,
+        workers_seen: seen,
+        workers_listed: listed,
+        runs: runs.into_iter().map(|run| ShownRun::new(&sums_of(&run), run)).collect(),
+        workers,
+        events: events.iter().rev().take(EVENTS_SHOWN).rev().cloned().map(Event::view).collect(),
+    };
+    Ok(Overview { text: json(&picture).into(), foremost })
 }
 
-/// A run, with the processor time of all its results and of those that stand.
-pub(crate) fn shown(run: &RunStatus, sums: &Sums) -> Value {
-    let hours = |us: u128| to_f64(us) / 3.6e9;
-    let mut json = json::run(run);
-    json["core_hours"] = hours(sums.cpu_us).into();
-    json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();
-    let known = published(run.progress.plan.n()).filter(|_| run.progress.plan.cells().is_none());
-    json["published"] = known.map(|counts| counts.total.to_string()).into();
-    json["stuck"] = run.progress.is_stuck().into();
-    json["file_stem"] = run.progress.plan.file_stem().into();
-    json["plan_words"] = words::plan(run.progress.plan.kind()).into();
-    json["checked"] = words::checks(run).map(|(outcome, more)| json!([outcome, more])).into();
-    json
+pub(crate) fn json(shown: &impl Serialize) -> String {
+    serde_json::to_string(shown).expect("its keys are text")
+}
+
+#[derive(Serialize)]
+struct Picture<'a> {
+    at_ms: WallTime,
+    documents: bool,
+    build: &'a str,
+    disk: Option<DiskRoom>,
+    busy_workers: usize,
+    workers_seen: usize,
+    workers_listed: usize,
+    runs: Vec<ShownRun>,
+    workers: Vec<WorkerStatus>,
+    events: Vec<EventView>,
+}
+
+/// A run, with what only the page shows.
+#[derive(Serialize)]
+pub(crate) struct ShownRun {
+    /// Processor time of all its results, and of those that stand.
+    core_hours: f64,
+    core_hours_standing: f64,
+    published: Option<String>,
+    stuck: bool,
+    file_stem: String,
+    plan_words: &'static str,
+    /// What came of its checks, and more about it.
+    checked: Option<(&'static str, String)>,
+    #[serde(flatten)]
+    run: RunView,
+}
+
+impl ShownRun {
+    pub(crate) fn new(sums: &Sums, run: RunStatus) -> Self {
+        let hours = |us: u128| to_f64(us) / 3.6e9;
+        let plan = run.progress.plan;
+        let known = published(plan.n()).filter(|_| plan.cells().is_none());
+        Self {
+            core_hours: hours(sums.cpu_us),
+            core_hours_standing: hours(sums.accepted.cpu_us),
+            published: known.map(|counts| counts.total.to_string()),
+            stuck: run.progress.is_stuck(),
+            file_stem: plan.file_stem(),
+            plan_words: words::plan(plan.kind()),
+            checked: words::checks(&run),
+            run: run.view(),
+        }
+    }
+}
+
+/// What concerns one run only.
+#[derive(Serialize)]
+pub(crate) struct ShownDetail<'a> {
+    run: RunId,
+    map: JobMap,
+    /// Its jobs that are being counted.
+    counting: Option<u32>,
+    history: &'a [Moment],
+}
+
+/// How its jobs stand, each cell in a letter.
+#[derive(Serialize)]
+struct JobMap {
+    jobs_per_cell: u32,
+    cells: String,
 }
 
 /// What concerns one run only: the map of its jobs and how it went so far.
 pub(crate) async fn detail(operator: &Operator, run: RunId) -> Result<Arc<str>, Arc<Error>> {
     let groups = operator.job_state_histogram(run, MAP_CELLS).await?;
     let told = operator.detail(run).await?;
-    Ok(detail_of(run, &groups, told.being_counted, &told.moments).to_string().into())
+    Ok(json(&ShownDetail::new(run, &groups, told.being_counted, &told.moments)).into())
 }
 
-/// The same, of what is known of the run.
-pub(crate) fn detail_of(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, moments: &[Moment]) -> Value {
-    let cells: String = groups.iter().copied().map(cell).collect();
-    let group = groups.first().map_or(0, |group| group.iter().sum());
-    json!({
-        "run": run.to_string(),
-        "map": { "jobs_per_cell": group, "cells": cells },
-        "counting": counting,
-        "history": moments,
-    })
+impl<'a> ShownDetail<'a> {
+    pub(crate) fn new(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, history: &'a [Moment]) -> Self {
+        let cells = groups.iter().copied().map(cell).collect();
+        let jobs_per_cell = groups.first().map_or(0, |group| group.iter().sum());
+        Self { run, map: JobMap { jobs_per_cell, cells }, counting, history }
+    }
 }
 
 /// How a group of jobs stands, in a letter: `q` has one in quarantine; `0`..`4` tells how much is done, none to all; `a`..`d`

@@ -1,11 +1,12 @@
 //! The page with one run inside, as one file that needs no coordinator.
 
 use nqueens_coordinator::{Sums, wall_time};
-use nqueens_model::operator::{Moment, RunStatus};
-use serde_json::{Value, json};
+use nqueens_model::operator::{Moment, RunStatus, WallTime};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::headers::{INDEX, PICTURES, SCRIPT_FILE, STYLE_TEXT};
-use crate::picture::{detail_of, shown};
+use crate::picture::{ShownDetail, ShownRun, json};
 
 /// It loads nothing, and runs only what is in it.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
@@ -24,14 +25,26 @@ pub struct Saved<'a> {
     pub report: Value,
 }
 
+#[derive(Serialize)]
+struct SavedPicture {
+    at_ms: WallTime,
+    runs: [ShownRun; 1],
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    picture: SavedPicture,
+    detail: ShownDetail<'a>,
+    report: &'a Value,
+}
+
 impl Saved<'_> {
     /// The page.
     pub fn page(&self) -> String {
-        let picture = json!({ "at_ms": wall_time(), "runs": [shown(self.run, self.sums)] });
-        let detail = detail_of(self.run.progress.run, self.groups, None, self.moments);
-        let data = json!({ "picture": picture, "detail": detail, "report": self.report }).to_string();
+        let picture = SavedPicture { at_ms: wall_time(), runs: [ShownRun::new(self.sums, self.run.clone())] };
+        let detail = ShownDetail::new(self.run.progress.run, self.groups, None, self.moments);
         // Within a script, text ends it by nothing but this.
-        let data = data.replace('<', r"\u003c");
+        let data = json(&Data { picture, detail, report: &self.report }).replace('<', r"\u003c");
         let script = [PICTURES.replace("\nexport ", "\n"), without_import(SCRIPT_FILE)].concat();
         let head = format!(
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n  <style>\n{STYLE_TEXT}  </style>\n  \

@@ -70,7 +70,7 @@ impl RunStateChange {
             target.change(run, state, retry_quarantined).await
         })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
-        self.json.print(nqueens_coordinator::json::run(&run), format_args!("run {id} is {state}"))?;
+        self.json.print(run.view(), format_args!("run {id} is {state}"))?;
         Ok(())
     }
 

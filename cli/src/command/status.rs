@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
-use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus, Standing};
-use serde_json::json;
+use nqueens_model::operator::{
+    CheckCounts, DiskRoom, Interval, Progress, Recounts, RunStatus, RunView, Standing,
+};
+use serde::Serialize;
 
 use crate::checkup::describe_disk;
 use crate::names::RunPrefix;
-use crate::output::{Json, counted, duration, harmless, percent, print_line, print_table, span, thousands};
+use crate::output::{
+    Json, counted, duration, harmless, percent, print_json, print_line, print_table, span, thousands,
+};
 use crate::runtime::block_on;
 use crate::target::OperatorTarget;
 
@@ -27,6 +31,13 @@ pub(crate) struct StatusCommand {
     json: Json,
 }
 
+#[derive(Serialize)]
+struct Statuses {
+    runs: Vec<RunView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<DiskRoom>,
+}
+
 impl StatusCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         let (runs, disk) = block_on(async {
@@ -41,12 +52,7 @@ impl StatusCommand {
             Ok((runs, target.disk().await?))
         })?;
         if self.json.json {
-            let runs: Vec<_> = runs.iter().map(nqueens_coordinator::json::run).collect();
-            let mut all = json!({ "runs": runs });
-            if let Some(disk) = disk {
-                all["disk"] = json!(disk);
-            }
-            print_line(all)?;
+            print_json(Statuses { runs: runs.into_iter().map(RunStatus::view).collect(), disk })?;
         } else {
             let heads = ["RUN", ">N", "PLAN", "STATE", ">JOBS DONE", ">TIME LEFT", "TOTAL"];
             print_table(&heads, runs.iter().map(row))?;

@@ -14,7 +14,7 @@ use crate::choices::Splitting;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::headings::CHECKS;
-use crate::output::{Json, print_line};
+use crate::output::{Json, print_json, print_line};
 use crate::progress::{PICTURE_EVERY, draw, text_bar};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
@@ -80,7 +80,7 @@ impl SubmitCommand {
                 }
             };
             if self.json.json {
-                print_line(nqueens_coordinator::json::run(&run))?;
+                print_json(run.view())?;
             }
             Ok(ExitCode::SUCCESS)
         })

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::credential::Credential;
-use nqueens_model::operator::{Blamed, MachineName, TrustChange};
+use nqueens_model::operator::{Blamed, MachineName, RunView, TrustChange};
+use serde::Serialize;
 
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
@@ -64,12 +65,18 @@ impl RequeueCommand {
             target.requeue(id, of).await.map(Some)
         };
         let Some((run, jobs)) = block_on(requeue)? else { return Ok(ExitCode::FAILURE) };
-        let mut line = nqueens_coordinator::json::run(&run);
-        line["requeued"] = jobs.into();
         let (id, state, results) = (run.progress.run, run.progress.state.name(), counted(jobs, "result"));
+        let line = Requeued { run: run.view(), requeued: jobs };
         self.json.print(line, format_args!("run {id} is {state}: {results} voided"))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+#[derive(Serialize)]
+struct Requeued {
+    #[serde(flatten)]
+    run: RunView,
+    requeued: u64,
 }
 
 /// Marks a machine untrusted: it gets no more jobs, and other machines count past results of it again.
@@ -105,9 +112,8 @@ impl DistrustCommand {
         let state = if self.undo { "trusted again" } else { "untrusted: it gets no more jobs" };
         let said = format!("{what}{machines} is {state}");
         let change = TrustChange { machines, trusted: self.undo };
-        let line = serde_json::to_value(&change)?;
-        block_on(async { self.target.open()?.set_trust(change).await })?;
-        Ok(self.json.print(line, said)?)
+        block_on(async { self.target.open()?.set_trust(change.clone()).await })?;
+        Ok(self.json.print(change, said)?)
     }
 }
 

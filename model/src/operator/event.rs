@@ -20,6 +20,21 @@ pub struct Event {
     pub text: String,
 }
 
+impl Event {
+    /// For people and programs.
+    pub fn view(self) -> EventView {
+        EventView { problem: self.kind.is_problem(), event: self }
+    }
+}
+
+/// An event, with what follows from it.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventView {
+    #[serde(flatten)]
+    pub event: Event,
+    pub problem: bool,
+}
+
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize,
 )]

@@ -9,12 +9,13 @@ mod run;
 mod worker;
 
 pub use estimate::Interval;
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, EventView};
 pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate, recounts_wanted};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{
-    Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, Submission, TrustChange, foremost,
+    Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, RunView, Submission, TrustChange,
+    foremost,
 };
 pub use worker::{MachineName, Worker, WorkerName, WorkerStatus};
 

@@ -4,17 +4,18 @@ use std::fmt;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Totals, to_f64};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 use strum::IntoStaticStr;
 
 use super::Interval;
 use crate::json;
 
 /// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Outcome {
     /// Orbits by size; none where cells are blocked, for the solutions are not sorted.
-    #[serde(flatten, with = "json::orbits")]
+    #[serde(flatten, deserialize_with = "json::orbits")]
     pub totals: Totals,
     #[serde(with = "json::text")]
     pub total: u128,
@@ -23,6 +24,20 @@ pub struct Outcome {
     /// What the total has to agree with where no published count confirms it.
     #[serde(rename = "estimate")]
     pub grounds: Option<Grounds>,
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { totals: Totals { count2, count4, count8, .. }, total, checked, grounds } = *self;
+        let mut fields = serializer.serialize_struct("Outcome", 6)?;
+        for (name, count) in [("count2", count2), ("count4", count4), ("count8", count8)] {
+            fields.serialize_field(name, &(checked != Checked::None).then(|| count.to_string()))?;
+        }
+        fields.serialize_field("total", &total.to_string())?;
+        fields.serialize_field("check", &checked)?;
+        fields.serialize_field("estimate", &grounds)?;
+        fields.end()
+    }
 }
 
 impl Outcome {

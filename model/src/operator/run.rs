@@ -122,10 +122,40 @@ impl RunStatus {
         Some(between(self.started_at.unwrap_or(self.created_at), self.finished_at?))
     }
 
+    /// For people and programs.
+    pub fn view(self) -> RunView {
+        let (plan, standing) = (self.progress.plan, self.standing());
+        let unique = self.outcome.filter(|_| plan.cells().is_none());
+        RunView {
+            subject: plan.subject(),
+            unique: unique
+                .and_then(|outcome| outcome.totals.unique(plan.n()).ok())
+                .map(|unique| unique.to_string()),
+            confirmed: standing.as_ref().map(Standing::is_confirmed),
+            standing: standing.as_ref().map(Standing::to_string),
+            missing: standing.map(|standing| standing.missing().iter().map(ToString::to_string).collect()),
+            run: self,
+        }
+    }
+
     /// About how many parts its jobs have; a small job is one part.
     pub fn parts_estimate(&self) -> u64 {
         u64::from(self.progress.jobs) * Job::parts_wanted(self.progress.plan.states_per_job())
     }
+}
+
+/// A run, with what follows from it: the same over HTTP, in the command line's `--json`, and on the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunView {
+    #[serde(flatten)]
+    pub run: RunStatus,
+    pub subject: String,
+    /// Solutions that differ by more than a symmetry.
+    pub unique: Option<String>,
+    pub confirmed: Option<bool>,
+    pub standing: Option<String>,
+    /// What it lacks to be confirmed.
+    pub missing: Option<Vec<String>>,
 }
 
 /// The run that is shown to one who did not choose: one that is counted, or else one that is not over, or else the latest. The
@@ -269,11 +299,10 @@ mod tests {
             assert_eq!(serde_json::from_str::<RunStatus>(&text).unwrap(), run, "{text}");
         }
         let mut unsorted = self::full();
-        let mut json = serde_json::to_value(&unsorted).unwrap();
-        for name in ["count2", "count4", "count8"] {
-            json[name] = serde_json::Value::Null;
-        }
-        unsorted.outcome.as_mut().unwrap().totals = Totals::default();
+        let none = Outcome { totals: Totals::default(), checked: Checked::None, ..unsorted.outcome.unwrap() };
+        unsorted.outcome = Some(none);
+        let json = serde_json::to_value(unsorted.clone().view()).unwrap();
+        assert!(["count2", "count4", "count8"].iter().all(|name| json[name].is_null()), "{json}");
         assert_eq!(serde_json::from_value::<RunStatus>(json).unwrap(), unsorted);
         let [job, worker] = [Blamed::Job(7), Blamed::Worker(WorkerId::new(7).unwrap())];
         for blamed in [job, worker] {

@@ -4,10 +4,10 @@ use std::io;
 
 use nqueens_coordinator::Effort;
 use nqueens_model::kernel::KernelName;
-use nqueens_model::operator::RunStatus;
-use serde_json::Value;
+use nqueens_model::operator::{RunStatus, RunView};
+use serde::Serialize;
 
-use crate::output::{Json, counted, duration, local_time, print_line, thousands};
+use crate::output::{Json, counted, duration, local_time, print_json, print_line, thousands};
 
 /// How far a run was when this process took it up.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +26,20 @@ pub(super) struct RunEnd {
     pub(super) threads: usize,
 }
 
+/// The run, with how long it took and by what.
+#[derive(Serialize)]
+struct RunLine {
+    #[serde(flatten)]
+    run: RunView,
+    elapsed_s: f64,
+    interrupted_s: f64,
+    kernel: Option<String>,
+}
+
 impl RunEnd {
     pub(super) fn print(&self, json: Json) -> io::Result<()> {
         if json.json {
-            return print_line(self.json());
+            return print_json(self.line());
         }
         let outcome = self.run.outcome.expect("a run that is done has a result");
         let width = thousands(outcome.total).len();
@@ -43,12 +53,13 @@ impl RunEnd {
         print_line(self.how())
     }
 
-    fn json(&self) -> Value {
-        let mut json = nqueens_coordinator::json::run(&self.run);
-        json["elapsed_s"] = self.effort.counted().as_secs_f64().into();
-        json["interrupted_s"] = self.effort.interrupted().as_secs_f64().into();
-        json["kernel"] = self.kernels().into();
-        json
+    fn line(&self) -> RunLine {
+        RunLine {
+            run: self.run.clone().view(),
+            elapsed_s: self.effort.counted().as_secs_f64(),
+            interrupted_s: self.effort.interrupted().as_secs_f64(),
+            kernel: self.kernels(),
+        }
     }
 
     /// The engines that counted; `None` for a board without jobs.

@@ -8,7 +8,7 @@ use nqueens_model::operator::{RunState, RunStatus};
 use super::source::Source;
 use super::{RETRY, WatchCommand};
 use crate::client::Unreachable;
-use crate::output::{counted, print_line};
+use crate::output::{counted, print_json, print_line};
 use crate::progress::{conclusion, describe};
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ impl WatchCommand {
 
     fn show(&self, run: &RunStatus) -> std::io::Result<()> {
         if self.json.json {
-            return print_line(nqueens_coordinator::json::run(run));
+            return print_json(run.clone().view());
         }
         let run = &run.progress;
         let state = if run.state == RunState::Paused { "paused, " } else { "" };
@@ -54,7 +54,7 @@ impl WatchCommand {
     fn conclude(&self, runs: &[RunStatus]) -> anyhow::Result<ExitCode> {
         for run in runs {
             if self.json.json {
-                print_line(nqueens_coordinator::json::run(run))?;
+                print_json(run.clone().view())?;
                 continue;
             }
             let (id, subject) = (run.progress.run, run.progress.plan.subject());
