@@ -12,11 +12,8 @@ use crate::dispatch::{ChangedJob, Dispatch, JobState, Machine, Millis, Run};
 /// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What kind of event.
     pub kind: EventKind,
-    /// Which run it is about, if it is about one.
     pub run: Option<RunId>,
-    /// Which worker it is about, if it is about one.
     pub worker: Option<WorkerId>,
     /// What happened, for people.
     pub text: String,
@@ -27,7 +24,6 @@ impl NewEvent {
         Self { kind, run: Some(run.id()), worker: None, text: format!("{}: {what}", run.plan().subject()) }
     }
 
-    /// About the disk with the database.
     pub(crate) fn disk(is_short: bool) -> Self {
         let (kind, text) = if is_short {
             (EventKind::DiskShort, "The disk is nearly full: no more jobs are leased.")
@@ -57,14 +53,12 @@ impl NewEvent {
         news.collect()
     }
 
-    /// An engine that failed, in the words of its worker.
     pub(crate) fn engine_failed(worker: WorkerId, fault: &str) -> Self {
         warn!(%worker, fault, "an engine failed");
         let text = format!("Worker {worker} reports: {fault}.");
         Self { kind: EventKind::EngineFailed, run: None, worker: Some(worker), text }
     }
 
-    /// A machine whose results were wrong.
     pub(crate) fn distrusted(machine: &Machine, reason: &str, jobs: usize) -> Self {
         let jobs = thousands(jobs);
         let text = format!(

@@ -17,7 +17,6 @@ use crate::refusal::Refusal;
 /// What the ledger is to look up before requests are applied.
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// Jobs that results are reported for.
     pub reported: Vec<JobId>,
     /// Jobs of a run whose results must be voided.
     pub blamed: Vec<(RunId, Blamed)>,
@@ -26,7 +25,6 @@ pub struct Needs {
 /// What results of a job are judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredJob {
-    /// The most that it can count.
     pub counts_max: Counts,
     /// The result that stands for it, of a job that is done or disputed.
     pub accepted: Option<Accepted>,
@@ -62,7 +60,6 @@ impl Scheduler {
         Self { dispatch, processes, secrets, told: BTreeSet::new(), room }
     }
 
-    /// The state machine, to look at.
     pub fn dispatch(&self) -> &Dispatch {
         &self.dispatch
     }
@@ -72,7 +69,6 @@ impl Scheduler {
         self.room
     }
 
-    /// Begins a transaction, with what its requests need.
     pub fn begin(&mut self, now: Millis, loaded: Loaded) -> Transaction<'_> {
         let (changes, results, news) = (Vec::new(), Vec::new(), Vec::new());
         Transaction { scheduler: self, now, loaded, changes, results, news }
@@ -89,7 +85,6 @@ impl Scheduler {
         worker.filter(|worker| worker.machine.credential == *credential)
     }
 
-    /// Why a machine's calls are refused, if they are.
     pub(crate) fn admit(&self, machine: &Machine) -> Result<(), Refusal> {
         let all = Machine::all_of(machine.credential.clone());
         let untrusted = [machine, &all].into_iter().find_map(|machine| {
@@ -100,7 +95,6 @@ impl Scheduler {
     }
 }
 
-/// A transaction that requests are applied to.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     pub(crate) scheduler: &'a mut Scheduler,
@@ -127,7 +121,7 @@ impl Transaction<'_> {
 
     /// Who was put out. After the changes are persisted, call [`doubt`](Self::doubt) for each.
     pub fn take_outcasts(&mut self) -> Vec<Outcast> {
-        self.scheduler.dispatch.take_outcasts()
+        std::mem::take(&mut self.scheduler.dispatch.outcasts)
     }
 
     /// Has what nobody but an outcast has counted be counted again.
@@ -141,16 +135,16 @@ impl Transaction<'_> {
         self.void(void);
     }
 
-    /// Returns the changes that were not returned before.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.give_out_results();
         let Scheduler { dispatch, told, .. } = &mut *self.scheduler;
-        let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
+        let changed: Vec<_> =
+            std::mem::take(&mut dispatch.dirty).into_iter().map(|job| dispatch.changed(job)).collect();
         self.news.extend(NewEvent::quarantined(&changed, dispatch, told));
         if !changed.is_empty() {
             self.changes.push(Change::Jobs(changed));
         }
-        let (checks, reputations) = (dispatch.take_checks(), dispatch.take_standings());
+        let (checks, reputations) = (dispatch.checks.take_changes(), dispatch.trust.take_dirty());
         if !checks.is_empty() {
             self.changes.push(Change::Checks(checks));
         }
@@ -178,12 +172,10 @@ impl Transaction<'_> {
         if self.scheduler.is_short() { Err(Refusal::DiskShort) } else { Ok(()) }
     }
 
-    /// What a run is doing.
     pub(crate) fn run_state(&self, run: RunId) -> Result<RunState, Refusal> {
         self.scheduler.dispatch.run(run).map(Run::state).ok_or(Refusal::NoRun(run))
     }
 
-    /// Has a run do something else.
     pub(crate) fn set_run_state(&mut self, run: RunId, state: RunState) {
         self.scheduler.dispatch.set_run_state(run, state);
         self.change(Change::RunState { run, state, reason: None });
@@ -218,14 +210,13 @@ impl Transaction<'_> {
         let dispatch = &mut self.scheduler.dispatch;
         let own = dispatch.workers().filter(|(_, worker)| worker.machine.credential == *credential);
         let alive = own.filter(|(id, _)| dispatch.is_live(now, *id)).count();
-        if alive < dispatch.policy().workers_max && dispatch.may_register(now, machine) {
+        if alive < dispatch.policy.workers_max && dispatch.may_register(now, machine) {
             Ok(())
         } else {
             Err(Refusal::TooManyWorkers(alive, credential.clone()))
         }
     }
 
-    /// The worker that a process has registered as.
     pub(crate) fn registered(&self, instance: &[u8; 16]) -> Option<&Worker> {
         self.scheduler.dispatch.worker(*self.scheduler.processes.get(instance)?)
     }
@@ -259,13 +250,14 @@ impl Transaction<'_> {
         ResultAck { token: result.token, verdict, reason }
     }
 
-    /// Stores a result.
     pub(crate) fn store(&mut self, worker: WorkerId, result: JobResult, verdict: Verdict) {
         if verdict == Verdict::Accepted {
             let stored = self.loaded.get_mut(&result.token.job).expect("it was judged by what is stored");
             stored.accepted = Some(Accepted::new(worker, &result));
         }
-        self.scheduler.dispatch.spend(&result);
+        if let Some(run) = self.scheduler.dispatch.run_mut(result.token.job.run) {
+            run.sums.cpu_us += u128::from(result.processor_us());
+        }
         self.results.push((worker, result, verdict));
     }
 

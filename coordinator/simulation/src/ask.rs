@@ -10,7 +10,6 @@ use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
 
 use crate::worker::Caller;
 
-/// What the writer can be asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Register(Register),
@@ -31,7 +30,6 @@ pub(crate) enum Ask {
     Expire(Expire),
 }
 
-/// What it answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Registered(Session),
@@ -41,15 +39,12 @@ pub(crate) enum Answer {
     Done,
 }
 
-/// Why it does not.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     Refused(Refusal),
-    /// The transaction failed.
     Unavailable,
 }
 
-/// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asker {
     Worker(Caller),
@@ -60,14 +55,12 @@ pub(crate) enum Asker {
         submission: usize,
         step: usize,
     },
-    /// A run is added up.
     Concluder(RunId),
     /// Somebody who does not wait for the answer.
     Nobody,
 }
 
 impl Ask {
-    /// Says what has to be loaded before.
     pub(crate) fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Sync(sync) => sync.needs(needs),
@@ -78,7 +71,6 @@ impl Ask {
         }
     }
 
-    /// Does it.
     pub(crate) fn apply(self, transaction: &mut Transaction<'_>) -> Result<Answer, Refusal> {
         let done = |()| Answer::Done;
         match self {

@@ -14,7 +14,6 @@ use crate::invariants::{Before, Invariants};
 use crate::ledger::Ledger;
 use crate::worker::Caller;
 
-/// Requests in one transaction.
 const GROUP_MAX: usize = 256;
 
 /// A transaction on its way to the disk, with the answers that wait for it.
@@ -37,7 +36,6 @@ pub(crate) struct Coordinator {
     pub(crate) committing: Option<Group>,
     /// From the beginning of a transaction until all in it are answered.
     pub(crate) is_busy: bool,
-    /// Runs that are being added up.
     concluding: BTreeSet<RunId>,
     /// Syncs of workers with nothing to do, which wait for work; each with the checks that waited before.
     pub(crate) parked: Vec<(Sync, Caller, usize)>,
@@ -69,7 +67,6 @@ impl Coordinator {
         }
     }
 
-    /// What it has to count itself.
     pub(crate) fn task(&self, now: Millis) -> Option<Task> {
         self.scheduler.dispatch().task(self.clock(now))
     }

@@ -25,7 +25,6 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// A request is about to be applied.
     pub(crate) fn of(dispatch: &Dispatch, ask: &Ask) -> Self {
         let Ask::Sync(Sync { sync, .. }) = ask else { return Self { leases: Vec::new(), own: 0 } };
         let results = sync.results.iter().map(|result| result.token.job);
@@ -40,7 +39,6 @@ impl Before {
     }
 }
 
-/// A lease that went out.
 #[derive(Clone, Debug)]
 struct Issued {
     process: [u8; 16],
@@ -58,7 +56,6 @@ pub(crate) struct Invariants {
     conspire: bool,
     /// What somebody was told is safe.
     safe: BTreeMap<JobId, Counts>,
-    /// Every lease that ever went out.
     issued: HashMap<LeaseToken, Issued>,
     /// Those of jobs that had a result.
     second_counts: BTreeSet<LeaseToken>,
@@ -110,7 +107,6 @@ impl Invariants {
         (!others.is_empty() && random.permille(500)).then(|| others[random.index(others.len())])
     }
 
-    /// A transaction begins.
     pub(crate) fn begin(&mut self, now: Millis, life: u64) {
         (self.now, self.life) = (now, life);
         self.accepted.clear();
@@ -127,7 +123,6 @@ impl Invariants {
         (self.reread, self.is_short) = (0, false);
     }
 
-    /// A request is applied.
     pub(crate) fn after(
         &mut self,
         ledger: &Ledger,

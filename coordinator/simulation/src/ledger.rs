@@ -20,7 +20,6 @@ use nqueens_scheduler::{
 
 use self::table::Table;
 
-/// A row of the table `run`.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) settings: RunSettings,
@@ -34,13 +33,11 @@ pub(crate) struct RunRow {
 }
 
 impl RunRow {
-    /// Of a run that is being planned.
     fn planned(settings: &RunSettings) -> Self {
         Self { settings: *settings, jobs: 0, state: None, outcome: None, recounts_us: 0, differing: 0 }
     }
 }
 
-/// A row of the table `result`.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultRow {
     pub(crate) worker: WorkerId,
@@ -98,7 +95,6 @@ impl JobRow {
     }
 }
 
-/// A worker's process.
 #[derive(Clone, Debug)]
 struct WorkerRow {
     registration: Registration,
@@ -119,18 +115,14 @@ struct Tables {
     machines: Table<Machine, MachineReputation>,
 }
 
-/// Something that was stored.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// A life of the coordinator begins.
     Life(Incarnation),
     /// Runs whose planning was given up half-way are removed.
     Discard,
-    /// A transaction is committed.
     Transaction(Vec<Change>),
 }
 
-/// The ledger in memory.
 #[derive(Debug, Default)]
 pub struct Ledger {
     tables: Tables,
@@ -160,7 +152,6 @@ impl Ledger {
         self.records.iter_mut().for_each(|records| records.push(Record::Life(incarnation)));
     }
 
-    /// The key of the database.
     pub fn key(&self) -> &[u8; 32] {
         self.key.as_ref().expect("its first life has drawn it")
     }
@@ -215,7 +206,6 @@ impl Ledger {
         self.backup.clone().map(|tables| self.tables = tables).is_some()
     }
 
-    /// The runs that are planned.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &RunRow> {
         self.tables.runs.rows.values().filter(|run| run.state.is_some())
     }
@@ -228,7 +218,6 @@ impl Ledger {
         self.tables.jobs.rows.get(&id)
     }
 
-    /// The names of all jobs.
     pub fn job_ids(&self) -> impl Iterator<Item = JobId> {
         self.jobs().map(|(job, _)| job)
     }
@@ -239,7 +228,6 @@ impl Ledger {
         machines.flat_map(|machine| [machine.clone(), Machine::all_of(machine.credential.clone())]).collect()
     }
 
-    /// All jobs, by run and number.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, &JobRow)> {
         self.tables.jobs.rows.iter().map(|(id, row)| (*id, row))
     }
@@ -248,7 +236,6 @@ impl Ledger {
         self.tables.jobs.rows.range(numbers(run)).map(|(id, row)| (*id, row))
     }
 
-    /// A registered worker's machine.
     pub(crate) fn machine(&self, worker: WorkerId) -> &Machine {
         &self.tables.workers.rows[&worker].machine
     }
@@ -269,7 +256,6 @@ impl Ledger {
         Ok(Outcome { totals, total, checked: Checked::Symmetric, grounds: None })
     }
 
-    /// Looks up what requests need.
     pub fn load(&self, needs: &Needs) -> Loaded {
         let blamed = needs.blamed.iter().flat_map(|(run, of)| {
             let is_blamed = move |job: &JobId, row: &JobRow| match of {

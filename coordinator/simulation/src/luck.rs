@@ -30,7 +30,6 @@ impl Luck {
         strikes
     }
 
-    /// Faults cease.
     pub(crate) fn calm(&mut self) {
         self.rates.clear();
     }

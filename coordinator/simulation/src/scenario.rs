@@ -13,11 +13,9 @@ pub(crate) const ALL: u32 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Fault {
-    /// A message is lost.
     Loss,
     /// A message takes long, up to minutes: others overtake it, and its sender has given it up by then.
     Delay,
-    /// A message arrives twice.
     Duplicate,
     /// A worker and the coordinator can't reach each other for a while.
     Partition,
@@ -25,7 +23,6 @@ pub enum Fault {
     Death,
     /// A worker stops, and goes on later as if nothing had been.
     Freeze,
-    /// A worker can't count a job.
     Failure,
     /// A thread does not get on with a job.
     Hang,
@@ -54,10 +51,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All faults.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -69,7 +64,6 @@ pub struct Scenario {
     pub(crate) seed: u64,
     pub(crate) workers: usize,
     pub(crate) runs: u32,
-    /// Of each run.
     pub(crate) jobs: u32,
     /// At least this share of the results is counted twice, in millionths.
     pub(crate) replicate_ppm: u32,

@@ -39,7 +39,6 @@ const LOOK_EVERY: u64 = 128;
 pub struct Figures {
     /// Messages, alarms, commits and faults.
     pub steps: u64,
-    /// Transactions.
     pub transactions: u64,
     /// Results in the ledger at the end.
     pub results: u64,
@@ -63,29 +62,40 @@ enum Event {
     Arrive(Caller, Box<Call>),
     /// An answer reaches a worker.
     Tell(Caller, Box<ProtocolEvent>),
-    /// A transaction has reached the disk.
-    Commit { life: u64 },
+    Commit {
+        life: u64,
+    },
     /// Leases are looked through.
-    Tick { life: u64 },
+    Tick {
+        life: u64,
+    },
     /// A complete run is added up, from what the ledger has now.
-    Conclude { life: u64, run: RunId, basis: Basis },
+    Conclude {
+        life: u64,
+        run: RunId,
+        basis: Basis,
+    },
     /// It is added up.
-    Finish { life: u64, finish: Box<FinishRun> },
+    Finish {
+        life: u64,
+        finish: Box<FinishRun>,
+    },
     /// A worker has waited long enough for work.
-    Unpark { life: u64, caller: Caller },
+    Unpark {
+        life: u64,
+        caller: Caller,
+    },
     /// The coordinator counts a job itself.
-    Recount { life: u64 },
+    Recount {
+        life: u64,
+    },
     /// An operator submits what is not stored.
     Plan,
-    /// A worker acts.
     Alarm(usize),
-    /// A fault may strike.
     Strike,
-    /// A worker's process begins.
     Birth(usize),
     /// A worker goes on, after this time.
     Thaw(usize, Millis),
-    /// The coordinator's process begins.
     Start,
     /// An operator does what is to be done so that all runs end.
     Tidy,
@@ -94,8 +104,6 @@ enum Event {
 pub(crate) struct World {
     scenario: Scenario,
     policy: Policy,
-    /// Time between two heartbeats.
-    sync_ms: u32,
     /// Most commits take less.
     commit_ms: Millis,
     /// Estimated work of a job, about.
@@ -110,7 +118,6 @@ pub(crate) struct World {
     ledger: Ledger,
     coordinator: Option<Coordinator>,
     lives: u64,
-    /// Until when the coordinator's disk is short of room.
     short_until: Millis,
     workers: Vec<Worker>,
     /// What was submitted; it may not be stored yet.
@@ -146,6 +153,7 @@ impl World {
         let conspire = Self::own(&mut workers, scenario);
         let has_canaries = random.permille(300) || conspire;
         let policy = Policy {
+            beat_ms: u32::try_from(sync_ms).expect("small"),
             arbiter: has_canaries,
             recounts_min: u32::try_from(random.number(1..=16)).expect("small"),
             ..policy
@@ -157,7 +165,6 @@ impl World {
         let mut world = Self {
             scenario: scenario.clone(),
             policy,
-            sync_ms: u32::try_from(sync_ms).expect("small"),
             // Some disks are slow: then many requests come together in a transaction.
             commit_ms: if scenario.seed % 8 == 5 { 3_000 } else { 10 },
             estimate,

@@ -27,7 +27,6 @@ pub enum CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// Its name in the database.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -43,14 +42,10 @@ impl CheckOutcome {
     }
 }
 
-/// A second count that differs from the accepted result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
-    /// Who counted.
     pub worker: WorkerId,
-    /// On which machine.
     pub machine: Machine,
-    /// What came out.
     pub counts: Counts,
 }
 
@@ -58,22 +53,18 @@ pub struct Differing {
 #[derive(Clone, Debug)]
 pub(super) struct OpenCheck {
     pub(super) accepted: Accepted,
-    /// Where that was counted.
     pub(super) machine: Machine,
     /// The coordinator is to decide.
     pub(super) differing: Option<Differing>,
     estimate: u64,
 }
 
-/// All open second counts.
 #[derive(Debug, Default)]
-pub(super) struct Checks {
+pub(crate) struct Checks {
     open: BTreeMap<JobId, OpenCheck>,
-    /// Those that nobody counts now, by the machine whose result is in question.
-    waiting: BTreeMap<Machine, BTreeSet<JobId>>,
+    pub(super) waiting: BTreeMap<Machine, BTreeSet<JobId>>,
     /// Estimated work of those, in states.
     estimate_waiting: u128,
-    /// Jobs with two results that differ.
     disputed: BTreeSet<JobId>,
     /// What changed since it was last stored: opened, or ended how.
     changes: Vec<(JobId, Option<CheckOutcome>)>,
@@ -109,7 +100,6 @@ impl Checks {
         self.open.get(&job)
     }
 
-    /// Two results differ, or no longer do.
     pub(super) fn set_differing(&mut self, job: JobId, differing: Option<Differing>) {
         self.begin(job);
         let Some(check) = self.open.get_mut(&job) else { return };
@@ -122,18 +112,15 @@ impl Checks {
         self.wait(job);
     }
 
-    /// The jobs with two results that differ.
     pub(super) fn disputed(&self) -> impl Iterator<Item = (JobId, &OpenCheck)> {
         self.disputed.iter().map(|job| (*job, &self.open[job]))
     }
 
-    /// Those of a run.
     pub(super) fn of(&self, run: RunId) -> impl Iterator<Item = (JobId, &OpenCheck)> {
         let job = |number| JobId { run, number };
         self.open.range(job(0)..=job(u32::MAX)).map(|(job, check)| (*job, check))
     }
 
-    /// Ends one.
     pub(super) fn close(&mut self, job: JobId, outcome: CheckOutcome) -> Option<OpenCheck> {
         self.begin(job);
         self.disputed.remove(&job);
@@ -142,7 +129,6 @@ impl Checks {
         Some(check)
     }
 
-    /// Somebody counts it.
     pub(super) fn begin(&mut self, job: JobId) {
         let Some(OpenCheck { machine, estimate, .. }) = self.open.get(&job) else { return };
         let Some(waiting) = self.waiting.get_mut(machine) else { return };
@@ -162,17 +148,12 @@ impl Checks {
         }
     }
 
-    /// Those that nobody counts now, by the machine whose result is in question.
-    pub(super) fn waiting(&self) -> &BTreeMap<Machine, BTreeSet<JobId>> {
-        &self.waiting
-    }
-
     /// How many there are, and their estimated work in states.
     pub(super) fn waiting_work(&self) -> (usize, u128) {
         (self.waiting.values().map(BTreeSet::len).sum(), self.estimate_waiting)
     }
 
-    pub(super) fn take_changes(&mut self) -> Vec<(JobId, Option<CheckOutcome>)> {
+    pub(crate) fn take_changes(&mut self) -> Vec<(JobId, Option<CheckOutcome>)> {
         std::mem::take(&mut self.changes)
     }
 }

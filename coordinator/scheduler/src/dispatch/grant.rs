@@ -8,7 +8,6 @@ use super::lease::ActiveLease;
 use super::ticket::Purpose;
 use super::{Dispatch, JobState, Machine, Millis, Run, RunState, Worker};
 
-/// Leases of one job at a time.
 const LEASES_OF_A_JOB: usize = 8;
 
 /// Checks of one machine's results in one run that are looked at for one lease: most suit whoever asks.
@@ -40,10 +39,6 @@ impl Dispatch {
         }
         if granted.is_empty() && wanted.states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
             granted.extend(self.lease_straggler(now, worker, size_max));
-        }
-        for (turn, token) in granted.iter().enumerate() {
-            let leases = self.leases.get_mut(&token.job).expect("just leased");
-            leases.last_mut().expect("just leased").turn = turn;
         }
         granted
     }
@@ -82,7 +77,7 @@ impl Dispatch {
         let active: Vec<_> = self.runs.values().filter(active).collect();
         let owners = self
             .checks
-            .waiting()
+            .waiting
             .iter()
             .filter(|(owner, _)| *owner != machine && !self.is_reserved(&owner.credential, machine));
         let mut jobs = owners.flat_map(|(_, jobs)| {
@@ -125,15 +120,16 @@ impl Dispatch {
     fn lease_ready(&mut self, now: Millis, worker: WorkerId, size_max: u64) -> Option<LeaseToken> {
         let ready = self.runs.values_mut().filter(|run| run.estimate_ready() > 0);
         let mut runs: Vec<_> = ready.collect();
-        runs.sort_by_key(|run| (std::cmp::Reverse(run.priority()), run.sums().estimate_leased));
+        runs.sort_by_key(|run| (std::cmp::Reverse(run.settings.priority), run.sums().estimate_leased));
         let next = |run: &mut Run| Some(JobId { run: run.id(), number: run.lease_next(size_max)? });
         let job = runs.into_iter().find_map(next)?;
         Some(self.lease(now, worker, job, Purpose::First))
     }
 
-    /// Leases a job once more that has been out for long. The holder of the first may never finish it: so may others under
-    /// the same credential, if there is another.
+    /// Leases a job once more that has been out for too long: the holder may never finish it. So may others under the same
+    /// credential, if there is another.
     fn lease_straggler(&mut self, now: Millis, worker: WorkerId, size_max: u64) -> Option<LeaseToken> {
+        let of_thread = self.worker_summary(now).speed_of_thread;
         let machine = &self.workers[&worker].machine;
         let active = |job: &JobId| {
             let run = &self.runs[&job.run];
@@ -148,16 +144,37 @@ impl Dispatch {
             let holder = &self.workers[&lease.worker].machine;
             lease.worker == worker || has_others && holder.credential == machine.credential
         };
-        let old = self.leases.iter().filter_map(|(job, leases)| {
+        let late = self.leases.iter().filter_map(|(job, leases)| {
             let free = leases.len() < LEASES_OF_A_JOB && !leases.iter().any(is_own) && active(job);
             let latest = leases.iter().map(|lease| lease.granted).max().filter(|_| free)?;
-            Some((leases.len(), latest, *job))
+            let least = self.policy.second_lease_ms.saturating_mul(leases.len() as u64);
+            let due = |lease: &ActiveLease| {
+                lease.granted.saturating_add(self.patience(now, *job, lease, of_thread))
+            };
+            let is_late = latest.saturating_add(least) <= now && leases.iter().all(|lease| due(lease) <= now);
+            is_late.then_some((leases.len(), latest, *job))
         });
-        let (leases, granted, job) = old.min()?;
-        if now.saturating_sub(granted) < self.policy.second_lease_ms.saturating_mul(leases as u64) {
-            return None;
-        }
+        let (.., job) = late.min()?;
         Some(self.lease(now, worker, job, Purpose::First))
+    }
+
+    /// How long a holder that is there is waited for: twice the time that it needs for the job and for all that it got before.
+    /// Without results of its own it is taken to be as fast as others are.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    fn patience(&self, now: Millis, job: JobId, lease: &ActiveLease, of_thread: u64) -> Millis {
+        let holder = &self.workers[&lease.worker];
+        let silence = now.saturating_sub(holder.seen.unwrap_or(lease.granted));
+        if holder.left || silence > self.silence_max() {
+            return 0;
+        }
+        let speed = holder.estimated_states_per_thread_second().unwrap_or(of_thread as f64);
+        let states = lease.ahead as f64 / f64::from(holder.threads) + self.estimate(job) as f64;
+        (2e3 * states / speed) as Millis
     }
 
     fn lease(&mut self, now: Millis, worker: WorkerId, job: JobId, purpose: Purpose) -> LeaseToken {
@@ -165,9 +182,9 @@ impl Dispatch {
         let epoch = run.next_epoch(job.number);
         let token = self.key.token(purpose, job, epoch, &self.workers[&worker].machine.credential);
         let (expires, stalls) = self.deadlines(now, worker);
-        let (granted, turn, states, inherited) = (now, 0, 0, false);
+        let (granted, ahead, states, inherited) = (now, 0, 0, false);
         let ticket = token.ticket;
-        let lease = ActiveLease { epoch, ticket, worker, granted, turn, expires, stalls, states, inherited };
+        let lease = ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, states, inherited };
         self.insert_lease(job, lease);
         self.dirty.insert(job);
         token

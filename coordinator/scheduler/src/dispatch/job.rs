@@ -15,23 +15,18 @@ pub(super) const OWN: u8 = u8::MAX - 1;
 #[repr(u8)]
 #[strum(serialize_all = "snake_case")]
 pub enum JobState {
-    /// Waits for a worker.
     Ready = 0,
-    /// Somebody counts it.
     Leased = 1,
-    /// Has its accepted result.
     Done = 2,
     /// Failed too often or is disputed: waits for somebody's eye.
     Quarantined = 3,
 }
 
 impl JobState {
-    /// The state's name for people and in exports.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The state that the database stores as this number.
     pub fn from_stored(number: i64) -> Option<Self> {
         [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
             .into_iter()
@@ -42,13 +37,10 @@ impl JobState {
 /// The state of a job in the ledger, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobStatus {
-    /// Where it stands.
     pub state: JobState,
     /// Leases given out so far.
     pub epoch: u32,
-    /// Attempts that failed.
     pub failures: u16,
-    /// Leases that ran out.
     pub lapses: u16,
     /// Its result was counted alike under another credential.
     pub confirmed: bool,
@@ -60,7 +52,6 @@ pub struct JobStatus {
 }
 
 impl JobStatus {
-    /// Of a job that was just planned.
     pub fn planned(estimate: u64) -> Self {
         Self {
             state: JobState::Ready,

@@ -9,16 +9,14 @@ use nqueens_model::message::{HeldLease, ReturnedLease};
 use super::ticket::Purpose;
 use super::{Dispatch, JobState, Millis, RunState};
 
-/// One holder's claim on one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActiveLease {
     pub(super) epoch: NonZeroU32,
     pub(super) ticket: u64,
     pub(super) worker: WorkerId,
     pub(super) granted: Millis,
-    /// Its place among those that were granted with it: its holder counts them in this order.
-    pub(super) turn: usize,
-    /// Expires at this time; a heartbeat extends it.
+    /// Estimated states that its holder had to count before it when it was granted.
+    pub(super) ahead: u128,
     pub(super) expires: Millis,
     /// Ends at this time unless its counting makes progress.
     pub(super) stalls: Millis,
@@ -38,7 +36,6 @@ impl ActiveLease {
     }
 }
 
-/// A worker's leases, as its heartbeat found them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Its leases that it did not name: their grant got lost on the way.
@@ -52,11 +49,9 @@ pub struct Held {
 pub(super) enum LeaseEnd {
     /// Given back by a worker that has no use for it.
     Unneeded,
-    /// The attempt failed.
     Failed,
     /// It expired, and its holder may have begun it.
     Lapsed,
-    /// It has reached the greatest age.
     Aged,
 }
 
@@ -72,7 +67,7 @@ impl Dispatch {
             ticket: token.ticket,
             worker,
             granted: now,
-            turn: 0,
+            ahead: 0,
             expires: now.saturating_add(self.policy.grace_ms),
             stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
             states: 0,
@@ -165,9 +160,9 @@ impl Dispatch {
         let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
         if revived {
             let LeaseToken { epoch, ticket, .. } = *token;
-            let (granted, turn, states, inherited) = (now, 0, held.states, true);
+            let (granted, ahead, states, inherited) = (now, 0, held.states, true);
             let lease =
-                ActiveLease { epoch, ticket, worker, granted, turn, expires, stalls, states, inherited };
+                ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, states, inherited };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
@@ -219,7 +214,7 @@ impl Dispatch {
         let worker = &self.workers[&id];
         let place = |job: &JobId| {
             let lease = self.leases[job].iter().find(|lease| lease.worker == id).expect("leased to it");
-            (lease.states == 0, lease.granted, lease.turn, *job)
+            (lease.states == 0, lease.granted, lease.ahead, *job)
         };
         let mut queue: Vec<_> = worker.jobs.iter().map(place).collect();
         queue.sort_unstable();
@@ -240,6 +235,7 @@ impl Dispatch {
         let estimate = u128::from(self.estimate(job));
         let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
         worker.jobs.insert(job);
+        let lease = ActiveLease { ahead: worker.estimate, ..lease };
         worker.estimate += estimate;
         let machine = worker.machine.clone();
         self.share(&machine).leases += 1;

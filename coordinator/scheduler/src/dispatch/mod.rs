@@ -53,7 +53,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::known::published;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{JobResult, Registration};
+use nqueens_model::message::Registration;
 use nqueens_model::operator::RunState;
 
 pub use checks::{CheckOutcome, Differing};
@@ -81,10 +81,8 @@ pub type Millis = u64;
 /// A job as the database is to have it: its slot, and who has the lease on it.
 pub type ChangedJob = (JobId, JobStatus, Option<WorkerId>);
 
-/// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Time between two heartbeats of a worker.
     pub beat_ms: u32,
     /// Time from the holder's last heartbeat to the end of its lease.
     pub lease_ms: Millis,
@@ -92,7 +90,7 @@ pub struct Policy {
     /// expected time of all its jobs at its measured speed, and at least for this time.
     pub stall_ms: Millis,
     /// When there is nothing else to do, a job whose lease is older than this may be leased a second time, after twice the
-    /// time a third time, and so on.
+    /// time a third time, and so on; while its holder sends heartbeats, not before it is late by its own speed.
     pub second_lease_ms: Millis,
     /// No lease lasts longer, whatever its holder says of its progress.
     pub lease_age_ms: Millis,
@@ -134,21 +132,20 @@ impl Default for Policy {
 /// Leases of a run that [`Dispatch::is_counted`] looks at: a look at all would cost too much.
 const LEASES_LOOKED_AT: usize = 64;
 
-/// All runs with their jobs, and all leases.
 #[derive(Debug)]
 pub struct Dispatch {
-    policy: Policy,
+    pub(crate) policy: Policy,
     runs: BTreeMap<RunId, Run>,
     /// The leases of each leased job: one, or some for a straggler.
     leases: BTreeMap<JobId, Vec<ActiveLease>>,
     workers: BTreeMap<WorkerId, Worker>,
     worker_summary: Option<WorkerSummary>,
     /// Jobs whose slots differ from the database.
-    dirty: BTreeSet<JobId>,
-    checks: Checks,
-    trust: Trust,
+    pub(crate) dirty: BTreeSet<JobId>,
+    pub(crate) checks: Checks,
+    pub(crate) trust: Trust,
     /// Who was put out, and what that has in doubt is not taken back yet.
-    outcasts: Vec<Outcast>,
+    pub(crate) outcasts: Vec<Outcast>,
     shares: Shares,
     /// Jobs that the coordinator is to try, because workers fail.
     failing: BTreeSet<JobId>,
@@ -196,9 +193,8 @@ impl Dispatch {
         Self { rereads: earlier.rereads + 1, ..self }
     }
 
-    /// Adds a run that the database has.
     pub fn add_run(&mut self, mut run: Run) {
-        run.set_rereads(self.rereads);
+        run.rereads = self.rereads;
         if self.policy.arbiter && (run.is_replicated() || !self.is_published(&run)) {
             run.set_order_of_recounts(self.key.order_of_recounts(run.id(), run.jobs()));
         }
@@ -220,7 +216,6 @@ impl Dispatch {
         self.worker_summary = None;
     }
 
-    /// Adds what the database knows of a machine.
     pub fn add_reputation(&mut self, machine: Machine, reputation: MachineReputation) {
         self.trust.add(machine, reputation);
     }
@@ -235,32 +230,22 @@ impl Dispatch {
         self.checks.add(job, (accepted, machine), differing, self.estimate(job));
     }
 
-    /// The numbers that rule it.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    /// The runs, by id.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.values()
     }
 
-    /// One run.
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.get(&id)
     }
 
-    /// One run, to change its state.
-    pub fn run_mut(&mut self, id: RunId) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self, id: RunId) -> Option<&mut Run> {
         self.runs.get_mut(&id)
     }
 
-    /// A worker that has registered.
     pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
         self.workers.get(&worker)
     }
 
-    /// All workers that have registered.
     pub fn workers(&self) -> impl DoubleEndedIterator<Item = (WorkerId, &Worker)> {
         self.workers.iter().map(|(id, worker)| (*id, worker))
     }
@@ -286,8 +271,11 @@ impl Dispatch {
     /// Whether a worker has not ended, as far as is known: it has not said that it does, and its last two heartbeats are not
     /// missing.
     pub fn is_present(&self, now: Millis, worker: &Worker) -> bool {
-        let silence_max = 2 * Millis::from(self.policy.beat_ms);
-        !worker.left && worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= silence_max)
+        !worker.left && worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.silence_max())
+    }
+
+    fn silence_max(&self) -> Millis {
+        2 * Millis::from(self.policy.beat_ms)
     }
 
     /// The present workers that hold leases. Looks at every worker.
@@ -324,14 +312,6 @@ impl Dispatch {
         begun.filter(|job| job.run == run).collect::<BTreeSet<_>>().len()
     }
 
-    /// A result is stored, whatever became of it.
-    pub fn spend(&mut self, result: &JobResult) {
-        if let Some(run) = self.runs.get_mut(&result.token.job.run) {
-            run.spend(result.processor_us());
-        }
-    }
-
-    /// A worker has said that it ends.
     pub fn part(&mut self, worker: WorkerId) {
         self.worker_summary = None;
         if let Some(worker) = self.workers.get_mut(&worker) {
@@ -361,7 +341,6 @@ impl Dispatch {
         run.is_replicated() && is_second != is_drawn
     }
 
-    /// What is known of a machine.
     pub fn reputation(&self, machine: &Machine) -> MachineReputation {
         self.trust.of(machine)
     }
@@ -371,7 +350,6 @@ impl Dispatch {
         self.trust.distrusts(machine)
     }
 
-    /// Open checks that nobody counts now.
     pub fn checks_waiting(&self) -> usize {
         self.checks.waiting_work().0
     }
@@ -392,30 +370,10 @@ impl Dispatch {
         (job, slot, lease)
     }
 
-    /// The jobs that changed since the last call: their slots belong into the database.
-    pub fn take_dirty(&mut self) -> BTreeSet<JobId> {
-        std::mem::take(&mut self.dirty)
-    }
-
-    /// Checks that were opened, or ended so, since the last call, in that order.
-    pub fn take_checks(&mut self) -> Vec<(JobId, Option<CheckOutcome>)> {
-        self.checks.take_changes()
-    }
-
-    /// Reputations that changed since the last call.
-    pub fn take_standings(&mut self) -> Vec<(Machine, MachineReputation)> {
-        self.trust.take_dirty()
-    }
-
-    /// Who was put out since the last call.
-    pub fn take_outcasts(&mut self) -> Vec<Outcast> {
-        std::mem::take(&mut self.outcasts)
-    }
-
     /// Changes the state of a run; false if there is no such run. Leases of a cancelled run are revoked.
     pub fn set_run_state(&mut self, id: RunId, state: RunState) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return false };
-        run.set_state(state);
+        run.state = state;
         if state == RunState::Cancelled {
             let out: Vec<_> = self.leases.keys().filter(|job| job.run == id).copied().collect();
             for job in out {

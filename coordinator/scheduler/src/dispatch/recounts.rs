@@ -10,7 +10,7 @@
 //! Which jobs are drawn follows from the key of the database: the same share of all jobs of a run, whenever they are counted.
 
 use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::operator::recounts_wanted;
 
 use super::checks::CheckOutcome;
@@ -30,36 +30,26 @@ const WAIT_PUBLISHED_MS: Millis = 10_000;
 /// Parts of a job that are recounted, at most.
 const ROUNDS: usize = 64;
 
-/// Something that the coordinator is to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The job.
     pub job: JobId,
-    /// Why.
     pub why: Why,
 }
 
-/// Why the coordinator counts a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Two results differ.
     Dispute,
     /// It was drawn: a part, if it has several, by this number.
     Drawn(u64),
-    /// Nobody makes its second count.
     Left,
-    /// It fails on workers, and has no result.
     Failing,
 }
 
 /// What the coordinator found of a job that has a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finding<'a> {
-    /// All of the job was counted.
     pub(crate) whole: bool,
-    /// It was drawn.
     pub(crate) drawn: bool,
-    /// What came out.
     pub(crate) counts: Counts,
     /// What the accepted result says of the same.
     pub(crate) said: Counts,
@@ -68,7 +58,6 @@ pub(crate) struct Finding<'a> {
 }
 
 impl Dispatch {
-    /// What the coordinator is to count next.
     pub fn task(&self, now: Millis) -> Option<Task> {
         if !self.policy.arbiter {
             return None;
@@ -109,9 +98,9 @@ impl Dispatch {
     /// The next job that is drawn and has its result: of as many as are wanted at least, or of more as long as the run goes on
     /// anyway. What the coordinator counted for another reason is not drawn any more, and others come in its place.
     fn drawn(&self, run: &Run) -> Option<Task> {
-        let order = run.order_of_recounts();
+        let order = &run.recounts;
         let wanted = recounts_wanted(self.policy.recounts_min, run.sums().differing) as usize;
-        let max = if run.is_counted() { wanted } else { 2 * wanted.max(run.recounts_begun()) };
+        let max = if run.is_counted() { wanted } else { 2 * wanted.max(run.recounts_begun) };
         let places = (0..order.len() * ROUNDS).take(max.max(order.len()).saturating_mul(ROUNDS));
         let places = places.map(|place| (place / order.len(), order[place % order.len()]));
         let is_left = |(round, number): &(usize, u32)| match run.slot(*number).recounted {
@@ -159,7 +148,7 @@ impl Dispatch {
         let is_wrong = said != counts;
         if is_wrong {
             let run = self.runs.get_mut(&job.run).expect("looked up before");
-            run.note_difference();
+            run.sums.differing += 1;
             if run.slot(job.number).state == JobState::Done {
                 run.withdraw(job.number, accepted);
             }
@@ -210,13 +199,6 @@ impl Dispatch {
         self.fail(&self.machine(worker), reason);
     }
 
-    /// The coordinator has spent processor time on a run, in microseconds.
-    pub(crate) fn note_recount_time(&mut self, run: RunId, elapsed_us: u64) {
-        if let Some(run) = self.runs.get_mut(&run) {
-            run.note_recount_time(elapsed_us);
-        }
-    }
-
     /// The coordinator can't count a job. One that has failed elsewhere, too, is quarantined. One that was drawn, or whose second
     /// count nobody makes, is counted all the same if something has to be decided.
     pub fn give_up(&mut self, job: JobId, why: Why) {
@@ -228,7 +210,7 @@ impl Dispatch {
         let is_failing = self.failing.remove(&job);
         let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else { return };
         if is_failing && matches!(run.slot(job.number).state, JobState::Ready | JobState::Leased) {
-            run.quarantine(job.number);
+            run.enter(job.number, JobState::Quarantined);
             self.remove_leases(job);
             self.dirty.insert(job);
         }

@@ -19,18 +19,12 @@ const STATES_PER_US_MAX: u64 = 1_000_000;
 /// What clocks of a worker and of its coordinator may differ by, in microseconds.
 const CLOCKS_DIFFER_US: u64 = 60_000_000;
 
-/// The accepted result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Who counted.
     pub worker: WorkerId,
-    /// Under which lease.
     pub epoch: NonZeroU32,
-    /// By which engine.
     pub kernel: KernelName,
-    /// What came out.
     pub counts: Counts,
-    /// States visited.
     pub states: u64,
     /// Thread time, in microseconds.
     pub elapsed_us: u64,
@@ -39,7 +33,6 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// What a worker has reported.
     pub fn new(worker: WorkerId, result: &JobResult) -> Self {
         let JobResult { token, kernel, counts, states, elapsed_us, .. } = *result;
         let cpu_us = result.processor_us();
@@ -50,7 +43,6 @@ impl Accepted {
 /// What [`Dispatch::report`] made of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What became of it.
     pub verdict: Verdict,
     /// Whether it belongs into the ledger: it was accepted, or it is a second count that was asked for.
     pub keep: bool,
@@ -131,7 +123,7 @@ impl Dispatch {
         let mut own =
             leases.filter(|lease| lease.worker == worker && lease.epoch == epoch && !lease.inherited);
         let begun =
-            own.next().map_or(self.runs[&job.run].begun(), |lease| i64::try_from(lease.granted).unwrap_or(0));
+            own.next().map_or(self.runs[&job.run].begun, |lease| i64::try_from(lease.granted).unwrap_or(0));
         let wall_ms = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(begun);
         let wall_us =
             u64::try_from(wall_ms).unwrap_or(0).saturating_mul(1_000).saturating_add(CLOCKS_DIFFER_US);
@@ -216,7 +208,6 @@ impl Dispatch {
 }
 
 impl Accepted {
-    /// Whether it is the result of this lease.
     fn is(&self, worker: WorkerId, token: &LeaseToken) -> bool {
         (self.worker, self.epoch) == (worker, token.epoch)
     }

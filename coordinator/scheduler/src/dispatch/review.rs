@@ -10,9 +10,7 @@ use super::{Accepted, Dispatch, JobState, Machine, MachineReputation, Millis};
 /// A machine, or a credential, gets no more jobs: what it counted and confirmed is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcast {
-    /// The machine.
     pub machine: Machine,
-    /// Why.
     pub reason: String,
 }
 
@@ -28,7 +26,7 @@ pub struct InDoubt {
 impl Dispatch {
     /// Asks for a second count of a result that was just accepted, if the lot falls on it.
     pub(super) fn maybe_check(&mut self, job: JobId, accepted: Accepted, machine: Machine) {
-        let share = self.runs[&job.run].replicate_ppm();
+        let share = self.runs[&job.run].settings.replicate_ppm;
         if share > 0 && self.key.lot(Lot::Second, job) % 1_000_000 < share.into() {
             self.open_check(job, accepted, machine);
         }
@@ -55,7 +53,6 @@ impl Dispatch {
         self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(outcome);
     }
 
-    /// Another machine has counted the same.
     pub(super) fn agree(&mut self, job: JobId, by: &Machine) {
         let Some(check) = self.close_check(job, CheckOutcome::Agreed) else { return };
         for machine in [by, &check.machine] {

@@ -14,12 +14,9 @@ use super::order::shuffled;
 use super::sums::Sums;
 use super::{Accepted, CheckOutcome, Policy};
 
-/// The settings of a run, fixed when it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSettings {
-    /// Its name.
     pub id: RunId,
-    /// N, the kind of plan and the size of its jobs.
     pub plan: Plan,
     /// Fixes the order of the jobs.
     pub seed: u64,
@@ -32,11 +29,10 @@ pub struct RunSettings {
 /// Jobs too large for whoever asks that are passed over in one search for the next.
 const PASSED_MAX: usize = 64;
 
-/// A run with all its jobs.
 #[derive(Debug)]
 pub struct Run {
-    settings: RunSettings,
-    state: RunState,
+    pub(super) settings: RunSettings,
+    pub(crate) state: RunState,
     slots: Vec<JobStatus>,
     /// All job numbers, in the order in which they leave.
     order: Vec<u32>,
@@ -44,17 +40,17 @@ pub struct Run {
     next: usize,
     /// Jobs that came back: they leave again first.
     returned: VecDeque<u32>,
-    sums: Sums,
+    pub(crate) sums: Sums,
     /// When it was submitted, by the clock of this life of the coordinator; negative if that was before.
-    begun: i64,
+    pub(super) begun: i64,
     /// The order in which its jobs are recounted; empty if none are.
-    recounts: Vec<u32>,
+    pub(super) recounts: Vec<u32>,
     /// Places in that order, round after round, up to the last that was recounted.
-    recounts_begun: usize,
+    pub(super) recounts_begun: usize,
     /// Accepted results that were withdrawn since all was last read from the database, ...
     withdrawn: u64,
     /// ... which was so often.
-    rereads: u64,
+    pub(super) rereads: u64,
 }
 
 /// The results that a run has accepted, told apart from those at another time.
@@ -106,11 +102,6 @@ impl Run {
         Self { begun, ..self }
     }
 
-    pub(super) fn begun(&self) -> i64 {
-        self.begun
-    }
-
-    /// Its jobs are recounted in this order.
     pub(super) fn set_order_of_recounts(&mut self, order: Vec<u32>) {
         let is_recounted = |number: &u32| self.slot(*number).recounts() > 0;
         self.recounts_begun = order.iter().rposition(is_recounted).map_or(0, |place| place + 1);
@@ -123,41 +114,16 @@ impl Run {
         matches!(slot.state, JobState::Ready | JobState::Leased) && slot.is_failing(policy)
     }
 
-    pub(super) fn order_of_recounts(&self) -> &[u32] {
-        &self.recounts
-    }
-
-    pub(super) fn recounts_begun(&self) -> usize {
-        self.recounts_begun
-    }
-
-    /// Its name.
     pub fn id(&self) -> RunId {
         self.settings.id
     }
 
-    /// What it counts, and how that is cut into jobs.
     pub fn plan(&self) -> &Plan {
         &self.settings.plan
     }
 
-    /// What it is doing.
     pub fn state(&self) -> RunState {
         self.state
-    }
-
-    /// Changes what it is doing.
-    pub fn set_state(&mut self, state: RunState) {
-        self.state = state;
-    }
-
-    pub(super) fn set_rereads(&mut self, rereads: u64) {
-        self.rereads = rereads;
-    }
-
-    /// How it stands among others: higher goes first.
-    pub fn priority(&self) -> i32 {
-        self.settings.priority
     }
 
     /// The jobs in plan order, in at most this many groups of equal size (the last may be smaller): for each group,
@@ -184,7 +150,6 @@ impl Run {
         }
     }
 
-    /// The sums over its jobs.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
@@ -194,7 +159,6 @@ impl Run {
         Basis { found: self.sums.accepted.found, withdrawn: self.withdrawn, rereads: self.rereads }
     }
 
-    /// Number of jobs.
     pub fn jobs(&self) -> u32 {
         u32::try_from(self.slots.len()).expect("checked when it was made")
     }
@@ -204,17 +168,11 @@ impl Run {
         self.sums.done == self.jobs()
     }
 
-    /// Which share of its results is counted twice, in millionths.
-    pub(super) fn replicate_ppm(&self) -> u32 {
-        self.settings.replicate_ppm
-    }
-
     /// Whether jobs are counted twice: then leases give away neither that nor which of both they are.
     pub(super) fn is_replicated(&self) -> bool {
         self.settings.replicate_ppm > 0
     }
 
-    /// A check of one of its results is opened, or ended so.
     pub(super) fn note_check(&mut self, outcome: Option<CheckOutcome>) {
         let checks = &mut self.sums.checks;
         if let Some(outcome) = outcome {
@@ -225,22 +183,18 @@ impl Run {
         }
     }
 
-    /// Whether the plan has a job of this number.
     pub fn contains(&self, number: u32) -> bool {
         number < self.jobs()
     }
 
-    /// One job's slot.
     pub fn slot(&self, number: u32) -> JobStatus {
         self.slots[number as usize]
     }
 
-    /// One job's estimated work, in states.
     pub fn estimate(&self, number: u32) -> u64 {
         self.slot(number).estimate
     }
 
-    /// Whether it is active and has a job that can be leased.
     fn has_ready(&mut self) -> bool {
         if self.state != RunState::Active {
             return false;
@@ -276,7 +230,6 @@ impl Run {
         Some(number)
     }
 
-    /// The epoch of a job's next lease.
     pub(super) fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
         let slot = &mut self.slots[number as usize];
         slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased so often");
@@ -292,7 +245,6 @@ impl Run {
         ready
     }
 
-    /// Remembers how a lease ended without a result.
     pub(super) fn blame(&mut self, number: u32, outcome: LeaseEnd) {
         let slot = &mut self.slots[number as usize];
         match outcome {
@@ -315,11 +267,6 @@ impl Run {
             self.returned.push_back(number);
         }
         is_failing && policy.arbiter
-    }
-
-    /// An open job can't be counted.
-    pub(super) fn quarantine(&mut self, number: u32) {
-        self.enter(number, JobState::Quarantined);
     }
 
     /// The result of a done job was counted alike under another credential, or that counts no more.
@@ -346,22 +293,6 @@ impl Run {
         self.sums.enter(slot);
     }
 
-    /// The coordinator has found a wrong result.
-    pub(super) fn note_difference(&mut self) {
-        self.sums.differing += 1;
-    }
-
-    /// The coordinator has spent processor time, in microseconds.
-    pub(super) fn note_recount_time(&mut self, elapsed_us: u64) {
-        self.sums.recounts_us += u128::from(elapsed_us);
-    }
-
-    /// A result is stored, whatever became of it.
-    pub(super) fn spend(&mut self, cpu_us: u64) {
-        self.sums.cpu_us += u128::from(cpu_us);
-    }
-
-    /// Takes a result as the job's own.
     pub(super) fn accept(&mut self, number: u32, accepted: &Accepted) {
         self.enter(number, JobState::Done);
         let Accepted { counts, states, elapsed_us, cpu_us, .. } = *accepted;
@@ -405,7 +336,7 @@ impl Run {
     }
 
     /// Moves a job from one state to the next, and the sums with it.
-    fn enter(&mut self, number: u32, state: JobState) {
+    pub(super) fn enter(&mut self, number: u32, state: JobState) {
         let slot = &mut self.slots[number as usize];
         assert_ne!(slot.state, state, "job {number} changes its state");
         self.sums.leave(slot);

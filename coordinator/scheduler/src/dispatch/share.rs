@@ -7,10 +7,8 @@ use super::{Dispatch, Machine, Millis};
 /// Leases that somebody may hold who has no accepted result yet.
 const LEASES_MIN: u64 = 1_000;
 
-/// And on top for each accepted result.
 const LEASES_PER_RESULT: u64 = 2;
 
-/// Events and log lines in a minute.
 const LINES_MAX: u32 = 10;
 
 /// So often what is counted by the hour or the minute begins anew.
@@ -21,13 +19,11 @@ const HOUR_MS: Millis = 60 * MINUTE_MS;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     pub(super) leases: u64,
-    /// Results that were accepted.
     pub(super) accepted: u64,
     lines: Rate,
     registrations: Rate,
 }
 
-/// How often something happened since a moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     since: Millis,
@@ -78,7 +74,6 @@ impl Dispatch {
         self.shares.entry(all).or_default().registrations.take(now, HOUR_MS, max)
     }
 
-    /// A result was refused: it is counted, and not kept.
     pub(super) fn note_refusal(&mut self, machine: &Machine) {
         self.trust.change(machine).refused += 1;
     }

@@ -5,29 +5,19 @@ use nqueens_model::operator::CheckCounts;
 
 use super::{Accepted, JobState, JobStatus};
 
-/// The sums over a run's jobs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
-    /// Jobs with an accepted result, those leased, and those in quarantine.
     pub done: u32,
-    /// Jobs that somebody counts.
     pub leased: u32,
-    /// Jobs in quarantine.
     pub quarantined: u32,
-    /// Estimated work of all jobs, in states.
     pub estimate: u128,
-    /// Estimated work of the done ones.
     pub estimate_done: u128,
-    /// Estimated work of the leased ones.
     pub estimate_leased: u128,
-    /// Estimated work of the quarantined ones.
     pub estimate_quarantined: u128,
-    /// The results of the done ones.
     pub accepted: AcceptedSums,
     /// Processor time of all stored results in microseconds, also of second counts and of results that do not stand; thread time
     /// of those whose processor time was not measured.
     pub cpu_us: u128,
-    /// Of results that are counted twice.
     pub checks: CheckCounts,
     /// Processor time of the coordinator's recounts, in microseconds.
     pub recounts_us: u128,
@@ -38,22 +28,17 @@ pub struct Sums {
 /// The sums over the accepted results of one run, without jobs in quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AcceptedSums {
-    /// How many there are.
     pub results: u64,
-    /// What they found.
     pub found: Totals,
-    /// States visited.
     pub states: u128,
     /// Thread time, in microseconds.
     pub elapsed_us: u128,
     /// Processor time; thread time of the results whose processor time was not measured.
     pub cpu_us: u128,
-    /// For estimates.
     pub moments: Moments,
 }
 
 impl AcceptedSums {
-    /// Adds a job's result.
     pub fn add(
         &mut self,
         estimate: u64,
@@ -71,7 +56,6 @@ impl AcceptedSums {
         Ok(())
     }
 
-    /// Takes a job's result out again.
     pub(super) fn subtract(&mut self, estimate: u64, accepted: &Accepted) {
         let Accepted { counts, states, elapsed_us, cpu_us, .. } = *accepted;
         self.results -= 1;
@@ -87,15 +71,10 @@ impl AcceptedSums {
 /// estimates for people are made from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Sum of x^2.
     pub xx: f64,
-    /// Sum of x y.
     pub xy: f64,
-    /// Sum of y^2.
     pub yy: f64,
-    /// Sum of x t.
     pub xt: f64,
-    /// Sum of t^2.
     pub tt: f64,
 }
 

@@ -12,20 +12,17 @@ use super::order::shuffled;
 /// What a lease is for. Its holder can't tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The job has no result.
     First = 0,
     /// It has one, and this is to confirm it.
     Second = 1,
 }
 
-/// What is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lot {
     /// Which results are counted a second time.
     Second = 2,
     /// Which image of a board is counted first.
     Image = 3,
-    /// The order of the recounts of a run.
     Recounts = 4,
 }
 
@@ -80,7 +77,6 @@ impl Key {
         first_bits(self.hash(what as u8, job))
     }
 
-    /// The order in which jobs of a run are recounted.
     pub(super) fn order_of_recounts(&self, run: RunId, jobs: u32) -> Vec<u32> {
         shuffled(jobs, self.lot(Lot::Recounts, JobId { run, number: 0 }))
     }

@@ -11,19 +11,16 @@ use nqueens_model::operator::MachineName;
 /// otherwise. Workers of one name share their faults: they don't check each other. Names tell accidents apart, credentials lies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Machine {
-    /// What its workers have shown.
     pub credential: Credential,
     /// What they call themselves; empty for all machines of the credential together.
     pub name: Arc<str>,
 }
 
 impl Machine {
-    /// One machine.
     pub fn new(credential: Credential, name: &str) -> Self {
         Self { credential, name: name.into() }
     }
 
-    /// All machines of a credential together.
     pub fn all_of(credential: Credential) -> Self {
         Self { credential, name: "".into() }
     }
@@ -91,14 +88,13 @@ pub struct MachineReputation {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Trust {
+pub(crate) struct Trust {
     machines: BTreeMap<Machine, MachineReputation>,
     /// Those whose reputation differs from the database's.
     dirty: BTreeSet<Machine>,
 }
 
 impl Trust {
-    /// Takes up what the database has.
     pub(super) fn add(&mut self, machine: Machine, reputation: MachineReputation) {
         self.machines.insert(machine, reputation);
     }
@@ -122,14 +118,12 @@ impl Trust {
         !credential.is_shared() && wrong.count() > 1
     }
 
-    /// Changes what is stored of a machine.
     pub(super) fn change(&mut self, machine: &Machine) -> &mut MachineReputation {
         self.dirty.insert(machine.clone());
         self.machines.entry(machine.clone()).or_default()
     }
 
-    /// The reputations that changed since the last call.
-    pub(super) fn take_dirty(&mut self) -> Vec<(Machine, MachineReputation)> {
+    pub(crate) fn take_dirty(&mut self) -> Vec<(Machine, MachineReputation)> {
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|machine| (machine.clone(), self.of(&machine))).collect()
     }

@@ -13,19 +13,14 @@ use super::{Machine, Millis};
 /// A worker's process, as far as leases go.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// Where it runs, as far as its credential and its name tell.
     pub machine: Machine,
-    /// What its program says of its engine.
     pub capability: Option<Capability>,
-    /// Its counting threads.
     pub threads: u32,
     /// Time of its last heartbeat, or of its registration.
     pub seen: Option<Millis>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,
-    /// An operator wants it to go.
     pub draining: bool,
-    /// Faults of its engines that it has told.
     pub(super) faults_told: usize,
     /// It has said that it ends, and has not registered since.
     pub(super) left: bool,
@@ -35,12 +30,9 @@ pub struct Worker {
     pub(super) estimate: u128,
 }
 
-/// The present workers that hold leases.
 #[derive(Clone, Debug, Default)]
 pub struct Busy {
-    /// How many they are.
     pub workers: usize,
-    /// Their counting threads.
     pub threads: u64,
     /// How many of them hold leases of each run.
     pub of_run: BTreeMap<RunId, usize>,
@@ -81,12 +73,10 @@ impl Worker {
         }
     }
 
-    /// Jobs leased to it.
     pub fn leases(&self) -> usize {
         self.jobs.len()
     }
 
-    /// The runs of these.
     pub(super) fn runs(&self) -> impl Iterator<Item = RunId> {
         // It may hold thousands of jobs, but of few runs.
         let beyond = |last: &JobId| {
@@ -96,7 +86,6 @@ impl Worker {
         std::iter::successors(self.jobs.first().copied(), beyond).map(|job| job.run)
     }
 
-    /// Learns from a result how fast it is.
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
     pub(super) fn measure(&mut self, estimate: u64, states: u64, elapsed_us: u64) {
         self.accepted += 1;

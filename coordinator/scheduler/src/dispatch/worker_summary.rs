@@ -17,7 +17,6 @@ const CREDENTIALS: usize = 2;
 /// check results of its own credential in that moment. What nobody checks meanwhile is the coordinator's.
 const REMEMBERED_LEASES: Millis = 10;
 
-/// What a look at all workers found.
 #[derive(Debug)]
 pub(super) struct WorkerSummary {
     looked: Millis,
@@ -25,7 +24,7 @@ pub(super) struct WorkerSummary {
     speeds: BTreeMap<WorkerId, u64>,
     speed: u128,
     /// What is taken for the speed of a thread where nothing is known of it: the mean of the others.
-    speed_of_thread: u64,
+    pub(super) speed_of_thread: u64,
     /// Some credentials of those and of others that could count lately.
     credentials: BTreeSet<Credential>,
 }
@@ -78,7 +77,6 @@ impl Dispatch {
 }
 
 impl WorkerSummary {
-    /// Whether somebody of another credential could count.
     pub(super) fn has_other_credential(&self, credential: &Credential) -> bool {
         self.credentials.iter().any(|other| other != credential)
     }

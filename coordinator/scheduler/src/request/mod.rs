@@ -17,18 +17,15 @@ use crate::transaction::{Needs, Transaction};
 
 /// Something that a transaction can be asked for.
 pub trait Request: Send + 'static {
-    /// What the answer to it is.
     type Answer: Send + 'static;
 
     /// Says what has to be loaded before it is applied.
     fn needs(&self, _needs: &mut Needs) {}
 
-    /// Does it.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
 }
 
 impl Transaction<'_> {
-    /// Does what a request asks for.
     pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
         request.apply(self)
     }

@@ -14,9 +14,7 @@ use crate::transaction::{Needs, Transaction};
 /// Pauses, resumes or cancels a run that is not over.
 #[derive(Clone, Copy, Debug)]
 pub struct SetRunState {
-    /// The run.
     pub run: RunId,
-    /// What it is to do.
     pub state: RunState,
 }
 
@@ -65,9 +63,7 @@ impl Request for RetryQuarantined {
 /// their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Requeue {
-    /// The run.
     pub run: RunId,
-    /// Whose results they are.
     pub of: Blamed,
 }
 
@@ -107,9 +103,7 @@ impl Request for Requeue {
 /// Marks machines untrusted, or trusted again.
 #[derive(Clone, Debug)]
 pub struct SetTrust {
-    /// Which.
     pub machines: MachineName,
-    /// Which of both.
     pub trusted: bool,
 }
 

@@ -19,27 +19,21 @@ use crate::transaction::{Needs, Transaction};
 /// The coordinator's own count of a job, or of a part. It is final.
 #[derive(Clone, Debug)]
 pub struct Recounted {
-    /// The coordinator's program.
     pub build: String,
     /// Random: nobody learns it, so that no call is made in the coordinator's name.
     pub secret: [u8; 16],
-    /// The job.
     pub job: JobId,
     /// Worker and lease of the accepted result that was looked at; `None` if there was none.
     pub of: Option<(WorkerId, NonZeroU32)>,
     /// Number of the part; `None` if all of the job was counted.
     pub part: Option<u8>,
-    /// Whether the job was drawn.
     pub drawn: bool,
-    /// What came out.
     pub counts: Counts,
     /// What the accepted result says of the same.
     pub said: Counts,
     /// And the second counts of that result.
     pub seconds: Vec<(WorkerId, Counts)>,
-    /// The engine that counted.
     pub kernel: KernelName,
-    /// States visited.
     pub states: u64,
     /// Processor time, in microseconds.
     pub elapsed_us: u64,
@@ -56,7 +50,9 @@ impl Request for Recounted {
         let Self { job, of, part, counts, said, kernel, elapsed_us, .. } = self;
         // A job that failed elsewhere takes no time from those that are drawn.
         if of.is_some() {
-            transaction.scheduler.dispatch.note_recount_time(job.run, elapsed_us);
+            if let Some(run) = transaction.scheduler.dispatch.run_mut(job.run) {
+                run.sums.recounts_us += u128::from(elapsed_us);
+            }
             transaction.change(Change::RecountTime(job.run, elapsed_us));
         }
         let dispatch = &mut transaction.scheduler.dispatch;
@@ -121,11 +117,8 @@ impl Recounted {
 /// The coordinator could not count a job.
 #[derive(Clone, Debug)]
 pub struct GiveUp {
-    /// The job.
     pub job: JobId,
-    /// What it was to be counted for.
     pub why: Why,
-    /// Why it could not.
     pub reason: String,
 }
 

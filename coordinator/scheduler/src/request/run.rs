@@ -31,11 +31,8 @@ impl Request for PlanRun {
 /// Stores jobs of a run that is being planned.
 #[derive(Clone, Debug)]
 pub struct PlanJobs {
-    /// The run.
     pub run: RunId,
-    /// Number of the first of them.
     pub first: u32,
-    /// What they are, and what they weigh.
     pub jobs: Vec<(Job, Weight)>,
 }
 
@@ -53,9 +50,7 @@ impl Request for PlanJobs {
 /// All jobs of a run are stored: hands them out from now on.
 #[derive(Clone, Debug)]
 pub struct ActivateRun {
-    /// What was asked for.
     pub settings: RunSettings,
-    /// Of the plan.
     pub fingerprint: Fingerprint,
     /// Of each job, in states.
     pub estimates: Vec<u64>,
@@ -104,11 +99,8 @@ impl Request for PlanSmallRun {
 /// All jobs of a run are done: the total, or the check that was not passed. Nothing happens if they no longer are.
 #[derive(Clone, Debug)]
 pub struct FinishRun {
-    /// The run.
     pub run: RunId,
-    /// What it was made of.
     pub basis: Basis,
-    /// What it came to.
     pub outcome: Result<Outcome, String>,
 }
 
@@ -127,14 +119,14 @@ impl Request for FinishRun {
         let n = run.plan().n().get();
         let (change, news) = match outcome {
             Ok(outcome) => {
-                run.set_state(RunState::Done);
+                run.state = RunState::Done;
                 info!(run = %id, n, total = %outcome.total, "run is done");
                 let (total, check) = (thousands(outcome.total), outcome.checked.describe());
                 let what = format!("done, TOTAL {total}: {check}.");
                 (Change::RunDone(id, outcome), NewEvent::of(run, EventKind::RunDone, what))
             }
             Err(reason) => {
-                run.set_state(RunState::Failed);
+                run.state = RunState::Failed;
                 error!(run = %id, n, reason, "run has no total: a check failed");
                 let what = format_args!("no total, because a check failed: {reason}.");
                 let news = NewEvent::of(run, EventKind::RunFailed, what);
@@ -142,7 +134,7 @@ impl Request for FinishRun {
             }
         };
         dispatch.end_checks(id);
-        let checks = dispatch.take_checks();
+        let checks = dispatch.checks.take_changes();
         if !checks.is_empty() {
             transaction.change(Change::Checks(checks));
         }

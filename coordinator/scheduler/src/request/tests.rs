@@ -7,11 +7,11 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, RunId};
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
-use nqueens_model::operator::{Blamed, RunState};
+use nqueens_model::operator::Blamed;
 
 use super::*;
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Dispatch, Policy, Run, RunSettings};
+use crate::dispatch::{Dispatch, Policy, RunSettings};
 use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
@@ -126,61 +126,4 @@ fn what_can_not_be_done_changes_nothing() {
         Err(Refusal::ReservedName(_))
     ));
     assert!(transaction.settle().is_empty());
-}
-
-/// A result is withdrawn and another takes its place while the total is made of the first one.
-#[test]
-fn a_total_of_withdrawn_results_is_not_taken() {
-    let (mut scheduler, run) = scheduler();
-    let mut transaction = scheduler.begin(0, Loaded::new());
-    let session = transaction.apply(register(1)).unwrap();
-    let mut both = sync(session, vec![]);
-    both.sync.wanted = Wanted::new(u64::MAX, 2);
-    let granted = transaction.apply(both).unwrap().expect("it has registered").granted;
-    let tokens = [0, 1].map(|at| granted[at].token);
-    transaction.settle();
-    let stored = |token: LeaseToken| (token.job, StoredJob { counts_max: Counts::only8(5), accepted: None });
-    let mut transaction = scheduler.begin(1, tokens.into_iter().map(stored).collect());
-    let results = || tokens.map(|token| result(token, 1)).to_vec();
-    let basis = |transaction: &Transaction<'_>| {
-        let run = transaction.scheduler.dispatch().run(run).unwrap();
-        assert!(run.is_counted());
-        run.basis()
-    };
-    transaction.apply(sync(session, results())).unwrap();
-    let first = basis(&transaction);
-    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(session.worker) }), Ok(2));
-    transaction.apply(sync(session, results())).unwrap();
-    let second = basis(&transaction);
-
-    let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
-    assert_eq!(transaction.apply(finish(first)), Ok(false));
-    assert_eq!(transaction.apply(finish(second)), Ok(true));
-    transaction.settle();
-    assert_eq!(scheduler.dispatch().run(run).unwrap().state(), RunState::Failed);
-}
-
-/// The same, but a transaction fails before the total comes: all is read again, and nothing in memory tells of the withdrawal.
-#[test]
-fn a_total_from_before_a_failed_transaction_is_not_taken() {
-    let (earlier, run) = scheduler();
-    let settings = RunSettings {
-        id: run,
-        plan: Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows),
-        seed: 1,
-        priority: 0,
-        replicate_ppm: 0,
-    };
-    let complete = || Run::planned(&settings, &[]);
-    let mut dispatch = Dispatch::new(Policy::default(), &[0; 32]);
-    dispatch.add_run(complete());
-    let basis = dispatch.run(run).unwrap().basis();
-    let mut dispatch = Dispatch::new(Policy::default(), &[0; 32]);
-    dispatch = dispatch.in_place_of(earlier.dispatch());
-    dispatch.add_run(complete());
-    let mut scheduler = Scheduler::new(dispatch, [], None);
-    let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
-    assert_eq!(scheduler.begin(0, Loaded::new()).apply(finish(basis)), Ok(false));
-    let basis = scheduler.dispatch().run(run).unwrap().basis();
-    assert_eq!(scheduler.begin(0, Loaded::new()).apply(finish(basis)), Ok(true));
 }

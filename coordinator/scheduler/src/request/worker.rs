@@ -17,9 +17,7 @@ pub(super) const OWN_INSTANCE: [u8; 16] = [0; 16];
 /// A worker's process introduces itself, once or again. The answer proves its later calls.
 #[derive(Clone, Debug)]
 pub struct Register {
-    /// What it says of itself.
     pub worker: Registration,
-    /// What it has shown.
     pub credential: Credential,
     /// Random: the session's secret, unless the process has one.
     pub secret: [u8; 16],
@@ -56,9 +54,7 @@ impl Request for Register {
 /// A worker's regular word. The answer is `None` if it is not of a session here.
 #[derive(Clone, Debug)]
 pub struct Sync {
-    /// What it says.
     pub sync: SyncRequest,
-    /// What it has shown.
     pub credential: Credential,
 }
 
@@ -71,14 +67,11 @@ pub struct Synced {
     pub granted: Vec<Granted>,
     /// Held leases that no longer are the worker's.
     pub revoked: Vec<LeaseToken>,
-    /// An operator asks the worker to go.
     pub drain: bool,
 }
 
-/// A lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Names it.
     pub token: LeaseToken,
     /// Estimated work in states.
     pub states: u64,
@@ -139,9 +132,7 @@ impl Request for Sync {
 /// Returns leases that did not fit into the response; their jobs are leased again.
 #[derive(Clone, Debug)]
 pub struct GiveBack {
-    /// Who was to have them.
     pub worker: WorkerId,
-    /// Which they are.
     pub tokens: Vec<LeaseToken>,
 }
 

@@ -135,7 +135,6 @@ impl Invariants {
         }
     }
 
-    /// What is not done, for people.
     pub(crate) fn open(ledger: &Ledger) -> String {
         let runs: Vec<_> = ledger.runs().map(|run| (run.settings.id, run.state, run.jobs)).collect();
         let jobs: Vec<_> = ledger.jobs().filter(|(_, row)| row.slot.state != JobState::Done).collect();

@@ -123,7 +123,7 @@ impl Invariants {
         }
     }
 
-    /// A worker that asked for work and got none can't help with a job that has been out for long.
+    /// A worker that asked for work and got none can't help with a job whose holder is silent.
     pub(super) fn idle(&mut self, dispatch: &Dispatch, sync: &SyncRequest) {
         let worker = dispatch.worker(sync.session.worker).expect("it has registered");
         let is_trusted = dispatch.distrusts(&worker.machine).is_none();
@@ -141,7 +141,9 @@ impl Invariants {
                 let leases: Vec<_> = dispatch.leases(JobId { run: run.id(), number }).collect();
                 let [(holder, token)] = leases[..] else { continue };
                 let holder = dispatch.worker(holder).expect("it has registered");
-                if holder.machine.credential == worker.machine.credential {
+                // After a restart one may be there that was not heard of yet.
+                let is_there = dispatch.is_present(self.now, holder) || holder.seen.is_none();
+                if is_there || holder.machine.credential == worker.machine.credential {
                     continue;
                 }
                 let issued = self.issued.get(&token).filter(|issued| issued.life == self.life);

@@ -8,7 +8,6 @@ use nqueens_scheduler::{Change, JobState, JobStatus, Machine};
 use super::{JobRow, Ledger, ResultRow, RunRow, Tables, WorkerRow, numbers};
 
 impl Ledger {
-    /// Stores changes in their order.
     pub(crate) fn persist(&mut self, changes: &[Change]) {
         if self.records.is_some() {
             self.changes.extend_from_slice(changes);

@@ -179,7 +179,7 @@ impl World {
             let checks = coordinator.scheduler.dispatch().checks_waiting();
             let life = coordinator.life;
             coordinator.parked.push((request, caller, checks));
-            self.schedule(self.sync_ms.into(), Event::Unpark { life, caller });
+            self.schedule(self.policy.beat_ms.into(), Event::Unpark { life, caller });
             return;
         }
         let mut tokens = granted.iter().map(|granted| granted.token);
@@ -196,7 +196,7 @@ impl World {
             mirrored: granted.mirrored,
         };
         let leases = granted.iter().take(room).map(lease).collect();
-        let response = SyncResponse { acks, leases, revoked, next_sync_ms: self.sync_ms, drain };
+        let response = SyncResponse { acks, leases, revoked, next_sync_ms: self.policy.beat_ms, drain };
         self.deliver(caller.place, || {
             Event::Tell(caller, Box::new(ProtocolEvent::Answered(response.clone())))
         });

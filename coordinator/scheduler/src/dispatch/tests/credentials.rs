@@ -71,7 +71,7 @@ impl Cluster {
 
     /// Fails so many jobs as often as workers may.
     fn fail(&mut self, worker: WorkerId, jobs: usize) {
-        for _ in 0..self.dispatch.policy().failures_max {
+        for _ in 0..self.dispatch.policy.failures_max {
             for token in self.take(worker, jobs) {
                 let failure = Some("no".to_owned());
                 self.dispatch.give_back(worker, &ReturnedLease { token, failure });
@@ -113,7 +113,7 @@ impl Cluster {
             self.dispatch.replace(job, &own);
             self.accepted.insert(job, own);
         }
-        for Outcast { machine, .. } in self.dispatch.take_outcasts() {
+        for Outcast { machine, .. } in std::mem::take(&mut self.dispatch.outcasts) {
             let covered = |dispatch: &Dispatch, worker| machine.covers(&dispatch.machine(worker));
             let slot = |job: &JobId| self.dispatch.run(self.run).expect("added").slot(job.number);
             let counted = self.accepted.iter().filter(|(job, accepted)| {
@@ -150,62 +150,6 @@ impl Cluster {
 fn counted(job: JobId, lies: bool) -> Counts {
     let truth = truth(job.number);
     Counts { count8: truth.count8 + u64::from(lies), ..truth }
-}
-
-#[test]
-fn a_result_without_a_ticket_of_its_own_credential_is_refused_and_counted() {
-    let mut cluster = Cluster::new(0, true);
-    let [mine, theirs] = ["mine", "theirs"].map(|credential| cluster.worker(credential));
-    let token = cluster.take(mine, 1)[0];
-    let lie = counted(token.job, true);
-    for forged in [token, LeaseToken { ticket: 0, ..token }, LeaseToken { ticket: token.ticket ^ 1, ..token }]
-    {
-        assert_eq!(cluster.report(theirs, forged, lie), Verdict::Unknown);
-    }
-    assert_eq!(cluster.dispatch.reputation(&cluster.dispatch.machine(theirs)).refused, 3);
-    assert_eq!((cluster.sums().done, cluster.accepted.len()), (0, 0));
-    let other = cluster.worker("mine");
-    assert_eq!(cluster.report(other, token, truth(token.job.number)), Verdict::Accepted, "of its credential");
-}
-
-#[test]
-fn no_worker_takes_an_accepted_result_back() {
-    let mut cluster = Cluster::new(0, true);
-    let [one, two] = ["one", "two"].map(|credential| cluster.worker(credential));
-    let token = cluster.take(one, 1)[0];
-    // The same job a second time, for it is out for long.
-    cluster.now += 1_000_000;
-    cluster.dispatch.expire(cluster.now);
-    let again = cluster.take(two, 1)[0];
-    assert_eq!(again.job, token.job);
-    assert_eq!(cluster.report(one, token, truth(token.job.number)), Verdict::Accepted, "late work counts");
-    let before = cluster.sums();
-    assert_eq!(cluster.report(two, again, counted(token.job, true)), Verdict::Duplicate);
-    assert_eq!(cluster.report(one, token, counted(token.job, true)), Verdict::Accepted, "sent again");
-    assert_eq!((cluster.sums(), cluster.wrong()), (before, 0));
-}
-
-#[test]
-fn the_coordinator_decides_and_who_was_wrong_is_out_with_all_that_nobody_has_confirmed() {
-    for honest_first in [true, false] {
-        let mut cluster = Cluster::new(1_000_000, true);
-        let [honest, liar] = ["honest", "liar"].map(|credential| cluster.worker(credential));
-        let (first, second) = if honest_first { (honest, liar) } else { (liar, honest) };
-        for token in cluster.take(first, 20) {
-            cluster.report(first, token, counted(token.job, !honest_first));
-        }
-        let seconds = cluster.take(second, 20);
-        for token in &seconds {
-            let lies = honest_first;
-            assert_eq!(cluster.report(second, *token, counted(token.job, lies)), Verdict::Conflict);
-        }
-        assert_eq!(cluster.sums().quarantined as usize, seconds.len());
-        assert!(!cluster.is_out(honest) && !cluster.is_out(liar), "nobody is by a vote");
-        assert!(cluster.recount());
-        assert!(cluster.is_out(liar) && !cluster.is_out(honest));
-        assert_eq!((cluster.sums().quarantined, cluster.wrong()), (0, 0), "one count decided about all");
-        assert_eq!(cluster.take(liar, 1), []);
-    }
 }
 
 /// Of some results no part can be recounted: they tell none, or it would take too long. That keeps no dispute open.
@@ -287,7 +231,7 @@ fn a_lease_ends_at_its_greatest_age_whatever_its_holder_says() {
     let mut cluster = Cluster::new(0, true);
     let holder = cluster.worker("holder");
     let token = cluster.take(holder, 1)[0];
-    let age = cluster.dispatch.policy().lease_age_ms;
+    let age = cluster.dispatch.policy.lease_age_ms;
     while cluster.now < age {
         let held = [nqueens_model::message::HeldLease { token, states: cluster.now }];
         assert_eq!(cluster.dispatch.heartbeat(cluster.now, holder, &held).revoked, []);
@@ -296,35 +240,6 @@ fn a_lease_ends_at_its_greatest_age_whatever_its_holder_says() {
     }
     assert_eq!(cluster.dispatch.expire(cluster.now), [(holder, token)]);
     assert_eq!(cluster.dispatch.task(cluster.now), Some(Task { job: token.job, why: Why::Failing }));
-}
-
-#[test]
-fn who_has_shown_nothing_holds_no_more_than_his_threads() {
-    let mut cluster = Cluster::new(0, true);
-    let [honest, greedy] = ["honest", "greedy"].map(|credential| cluster.worker(credential));
-    let registration = Registration { threads: 4_096, ..registration("huge", "reference", 1) };
-    let huge = WorkerId::new(99).expect("a name");
-    cluster.dispatch.add_worker(huge, &registration, Credential::named("greedy").expect("a name"));
-    cluster.dispatch.heartbeat(0, huge, &[]);
-    let mut held = 0;
-    loop {
-        let more = cluster.take(huge, 100).len();
-        held += more;
-        if more == 0 {
-            break;
-        }
-    }
-    assert!(held < JOBS - 10, "{held} jobs");
-    assert!(!cluster.take(honest, 1).is_empty());
-    // What it holds on to goes to another credential, not to its next name.
-    let (mut rest, mut taken) = (0, 1);
-    while taken > 0 {
-        taken = cluster.take(honest, 100).len();
-        rest += taken;
-    }
-    assert!(held + rest > JOBS / 2);
-    cluster.now += 10_000;
-    let _ = greedy;
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(replicate_ppm: u32) -> Self {
         let policy = Policy {
+            beat_ms: 25,
             lease_ms: 100,
             stall_ms: 300,
             second_lease_ms: 50,
