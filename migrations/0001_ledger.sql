@@ -54,32 +54,18 @@ CREATE TABLE run (
     -- When the first job was leased; NULL until then.
     started_at     INTEGER,
     finished_at    INTEGER,
-    -- The result, decimal. It exists if and only if the run is done.
-    count2         TEXT,
-    count4         TEXT,
-    count8         TEXT,
-    total          TEXT,
-    -- What the result was compared with: the published count, the 'symmetric' counts, or 'none' (a variant has neither).
-    checked        TEXT CHECK (checked IN ('published', 'symmetric', 'none')),
-    -- The coordinator's estimate of the total, by random descents: the seed of the random numbers, the parts of the search
-    -- with two descents each, the estimate, and half the width of its 95 % confidence interval (decimal, like the counts).
-    -- These, checks_wanted and recounts_wanted, are NULL where a published count confirms the total, and in runs that are not done.
-    estimate_seed   INTEGER,
-    estimate_strata INTEGER CHECK (estimate_strata > 0),
-    estimate_value  TEXT,
-    estimate_reach  TEXT,
-    -- Second counts under another credential and recounts that there must be, and how many of them must be recounts.
-    checks_wanted   INTEGER CHECK (checks_wanted >= 0),
-    recounts_wanted INTEGER CHECK (recounts_wanted >= 0),
+    -- The result, as operators' JSON has it: the counts and what they were compared with, and where no published count confirms
+    -- the total, the coordinator's estimate of it and the second counts and recounts that there must be. It exists if and only
+    -- if the run is done.
+    outcome        TEXT CHECK (json_valid(outcome)),
+    total          TEXT AS (outcome ->> 'total'),
     -- Recounts: jobs, or parts, that had the same counts as the result that stands, once the run is done; those that had
     -- others; and the processor time of all, in microseconds.
     recounts_agreed    INTEGER NOT NULL DEFAULT 0 CHECK (recounts_agreed >= 0),
     recounts_differing INTEGER NOT NULL DEFAULT 0 CHECK (recounts_differing >= 0),
     recounts_us        INTEGER NOT NULL DEFAULT 0 CHECK (recounts_us >= 0),
     CHECK ((state = 'planning') = (jobs IS NULL) AND (state = 'planning') = (fingerprint IS NULL)),
-    CHECK ((state = 'done') = (total IS NOT NULL)),
-    CHECK ((total IS NULL) = (count2 IS NULL) AND (total IS NULL) = (count4 IS NULL)
-       AND (total IS NULL) = (count8 IS NULL) AND (total IS NULL) = (checked IS NULL)),
+    CHECK ((state = 'done') = (outcome IS NOT NULL)),
     CHECK ((state = 'failed') = (reason IS NOT NULL))
 ) STRICT;
 
@@ -191,6 +177,12 @@ END;
 CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
 END;
+
+-- Results that stand, as the scheduler knows them: one JSON array each.
+CREATE VIEW accepted_result AS
+SELECT run, job, worker, json_array(run, job, json_array(worker, epoch), kernel, json_array(count2, count4, count8, solutions),
+                                    json_array(states, elapsed_us, coalesce(cpu_us, elapsed_us))) AS record
+FROM result WHERE verdict = 'accepted';
 
 -- Results as exported ledgers have them: one JSON object each (docs/ledger.md).
 CREATE VIEW ledger_result AS

@@ -1,18 +1,17 @@
 //! Reads a ledger while another process may write to it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use nqueens_evidence::line::OtherLine;
-use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
 use nqueens_ledger::{self as ledger, Effort, LedgerRow, PlannedJob, RunRow, WorkerRow, damaged, rules};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::kernel::KernelName;
-use nqueens_model::message::{EncodedJob, Registration};
+use nqueens_model::message::Registration;
 use nqueens_model::operator::{Event, Moment, Worker};
 use nqueens_scheduler::{Refusal, Run, RunSettings, Sums};
 use sqlx::sqlite::SqlitePool;
@@ -77,13 +76,12 @@ impl Reader {
         let (mut first, mut differing) = (0_u32, Vec::new());
         loop {
             let next = first.saturating_add(BATCH);
-            let stored = ledger::planned_jobs(&self.db, run.id, first..next).await;
-            let stored = stored.map_err(|error| self.explain(error))?;
+            let stored = self.jobs((first..next).map(|number| JobId { run: run.id, number })).await?;
             if stored.is_empty() {
                 break;
             }
             let planned = planner.next().await.unwrap_or_default();
-            for PlannedJob { number, job, weight } in stored {
+            for (JobId { number, .. }, PlannedJob { job, weight }) in stored {
                 fingerprint.add_encoded(job.class, job.bound1, &job.prefixes);
                 let planned = number.checked_sub(first).and_then(|at| planned.get(at as usize));
                 if planned.is_none_or(|(_, planned)| *planned != weight) {
@@ -187,8 +185,8 @@ impl Reader {
     pub(crate) async fn jobs(
         &self,
         ids: impl Iterator<Item = JobId>,
-    ) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
-        ledger::encoded_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
+    ) -> Result<BTreeMap<JobId, PlannedJob>, Error> {
+        ledger::planned_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.

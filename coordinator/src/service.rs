@@ -1,14 +1,13 @@
 //! What workers ask of a coordinator, in the types of the model, and the gRPC service before it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_kernel::counts::Counts;
-use nqueens_ledger::damaged;
+use nqueens_ledger::{PlannedJob, damaged};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, WorkerId};
-use nqueens_model::message::{EncodedJob, Lease, Registration, Session, SyncRequest, SyncResponse};
+use nqueens_model::message::{Lease, Registration, Session, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, random_bytes, v1};
 use nqueens_scheduler::Refusal;
@@ -106,7 +105,7 @@ impl Workers {
         })?;
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {
-            let (job, _) = jobs.remove(&token.job).expect("a job is granted once");
+            let PlannedJob { job, .. } = jobs.remove(&token.job).expect("a job is granted once");
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
@@ -121,13 +120,13 @@ impl Workers {
         Ok(leases)
     }
 
-    async fn content(&self, granted: &[Granted]) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Arc<Error>> {
+    async fn content(&self, granted: &[Granted]) -> Result<BTreeMap<JobId, PlannedJob>, Arc<Error>> {
         let ids = || granted.iter().map(|granted| granted.token.job);
         let jobs = self.reader.jobs(ids()).await?;
         if let Some(gone) = ids().find(|id| !jobs.contains_key(id)) {
             return Err(Arc::new(damaged(format!("job {gone} is gone")).into()));
         }
-        self.limits.keep(jobs.iter().map(|(id, (_, counts_max))| (*id, *counts_max)));
+        self.limits.keep(jobs.iter().map(|(id, job)| (*id, job.weight.counts_max)));
         Ok(jobs)
     }
 }

@@ -11,7 +11,7 @@ use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::{Blamed, EventKind, MachineName, RunState, Submission};
-use nqueens_proto::v1::{self, Verdict};
+use nqueens_proto::v1;
 use tonic::Code;
 
 const ALWAYS: u32 = 1_000_000;
@@ -131,41 +131,6 @@ async fn count_all(worker: &mut Worker, lie: impl Fn(v1::JobResult) -> v1::JobRe
     let results: Vec<_> = leases.iter().map(|lease| lie(honest(lease))).collect();
     worker.report(&results).await;
     leases
-}
-
-#[tokio::test]
-async fn a_result_of_another_run_is_found_out() {
-    let ledger = Ledger::new();
-    let house = counting(&ledger).await;
-    let run = submit(&house, rows_9(), ALWAYS).await;
-    // Somebody else is there, or nothing would be checked.
-    let honest_ones = [house.worker(1).await, house.worker(2).await];
-    let mut liar = house.worker(9).await;
-    // Another cut of the same board: jobs of the same numbers are other jobs.
-    let other = Plan::with_states_per_job(board(9), PlanKind::Rows, 100);
-    let other = house.coordinator.operator().submit(other, 1).await.unwrap();
-    let leases = liar.take(1_000).await;
-    let results: Vec<_> = leases.iter().map(honest).collect();
-    let of = |id: u64| {
-        results.iter().map(|result| (result.token.unwrap(), result)).filter(move |(token, _)| token.run == id)
-    };
-    let elsewhere: HashMap<_, _> = of(other.id.get()).map(|(token, result)| (token.job, result)).collect();
-    let replayed: Vec<_> = of(run.id.get())
-        .map(|(token, _)| v1::JobResult { token: Some(token), ..elsewhere[&token.job].clone() })
-        .collect();
-    // What can't be right is refused; the rest is taken for now.
-    let verdicts = liar.report(&replayed).await;
-    assert!(verdicts.contains(&Verdict::Accepted), "{verdicts:?}");
-    let honest = honest_ones.map(|worker| tokio::spawn(work(worker, None)));
-    house.wait_for(run.id, |run| run.state == RunState::Done).await;
-    let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
-    assert_eq!(row.outcome.unwrap().total, 352);
-    assert_eq!(ledger.ask("SELECT name FROM machine WHERE distrusted IS NOT NULL").await, ["worker 9"]);
-    for worker in honest {
-        worker.abort();
-    }
-    house.close().await;
-    ledger.audit().await;
 }
 
 #[tokio::test]

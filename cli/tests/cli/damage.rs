@@ -13,8 +13,7 @@ const HALF: &str = "
     DROP TRIGGER result_is_append_only_delete;
     DELETE FROM result WHERE job % 2 = 0;
     UPDATE job SET state = 0 WHERE number % 2 = 0;
-    UPDATE run SET state = 'active', finished_at = NULL,
-                   total = NULL, count2 = NULL, count4 = NULL, count8 = NULL, checked = NULL;
+    UPDATE run SET state = 'active', finished_at = NULL, outcome = NULL;
     CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN
         SELECT RAISE(ABORT, 'results are append-only');
     END;";

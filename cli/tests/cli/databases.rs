@@ -145,7 +145,7 @@ fn of_another_board() {
 }
 
 /// Takes the total back.
-const ACTIVE: &str = "UPDATE run SET state = 'active', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL;";
+const ACTIVE: &str = "UPDATE run SET state = 'active', outcome = NULL;";
 
 #[test]
 fn damaged_or_with_a_run_that_has_no_total() {

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
-use crate::jobs::accepted;
+use crate::jobs::accepted as accepted_of;
 use crate::{all_written, credential, job_id, json, rows_of, run_id, within, worker_id};
 
 /// Writes second counts that were opened or ended so, in this order.
@@ -42,14 +42,11 @@ pub(super) async fn insert_checks(
 /// An open second count: the accepted result, and who counted otherwise.
 type OpenCheck = (JobId, Accepted, Option<(WorkerId, Counts)>);
 
-/// Every open second count.
 pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<OpenCheck>, Error> {
     let accepted = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(worker, epoch), kernel,
-                                              json_array(count2, count4, count8, solutions),
-                                              json_array(states, elapsed_us, coalesce(cpu_us, elapsed_us)))) AS "rows!: String"
-           FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
-           WHERE outcome IS NULL AND verdict = 'accepted'"#
+        r#"SELECT json_group_array(json(record)) AS "rows!: String"
+           FROM recheck JOIN accepted_result AS result ON result.run = recheck.run AND result.job = recheck.job
+           WHERE outcome IS NULL"#
     );
     // The latest, of a job that is in dispute.
     let differing = query_scalar!(
@@ -66,51 +63,38 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<OpenCheck>, Error
         differs.insert(job_id(run, job)?, (worker_id(worker)?, counts.into()));
     }
     let accepted = accepted.fetch_one(db).await?;
-    rows_of::<ResultRecord>(&accepted)?
-        .into_iter()
-        .map(|record| {
-            let (job, accepted) = result(record)?;
-            Ok((job, accepted, differs.remove(&job)))
-        })
-        .collect()
-}
-
-type ResultRecord = (i64, i64, [u64; 2], String, [u64; 4], [u64; 3]);
-
-fn result((run, job, lease, kernel, counts, work): ResultRecord) -> Result<(JobId, Accepted), Error> {
-    Ok((job_id(run, job)?, accepted((lease, kernel, counts, work))?))
+    let with_differing = |record| {
+        let (job, accepted) = accepted_of(record)?;
+        Ok((job, accepted, differs.remove(&job)))
+    };
+    rows_of(&accepted)?.into_iter().map(with_differing).collect()
 }
 
 /// What nobody but an outcast has counted, in runs that are open. All of a credential are asked for by an empty name.
 pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<InDoubt, Error> {
     let (credential, name) = (machine.credential.as_str(), &*machine.name);
     let counted = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(result.worker, result.epoch), kernel,
-                      json_array(result.count2, result.count4, result.count8, result.solutions),
-                      json_array(result.states, elapsed_us, coalesce(cpu_us, elapsed_us)))) AS "rows!: String"
-           FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
+        r#"SELECT json_group_array(json(record)) AS "rows!: String"
+           FROM worker JOIN accepted_result AS result ON result.worker = worker.id JOIN run ON run.id = result.run
            JOIN job ON job.run = result.run AND number = result.job
-           WHERE credential = ?1 AND ?2 IN ('', name) AND verdict = 'accepted' AND run.state IN ('active', 'paused')
+           WHERE credential = ?1 AND ?2 IN ('', name) AND run.state IN ('active', 'paused')
              AND confirmed = 0 AND recounted < 254"#,
         credential,
         name
     );
     let counted = counted.fetch_one(&mut *db).await?;
     let confirmed = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(result.worker, result.epoch), result.kernel,
-                      json_array(result.count2, result.count4, result.count8, result.solutions),
-                      json_array(result.states, result.elapsed_us, coalesce(result.cpu_us, result.elapsed_us))))
-                  AS "rows!: String"
+        r#"SELECT json_group_array(json(record)) AS "rows!: String"
            FROM worker JOIN result AS second ON second.worker = worker.id AND second.verdict <> 'accepted'
              AND second.verdict = 'duplicate'
            JOIN run ON run.id = second.run JOIN job ON job.run = second.run AND number = second.job
-           JOIN result ON result.run = second.run AND result.job = second.job AND result.verdict = 'accepted'
+           JOIN accepted_result AS result ON result.run = second.run AND result.job = second.job
            WHERE credential = ?1 AND ?2 IN ('', name) AND run.state IN ('active', 'paused') AND confirmed = 1"#,
         credential,
         name
     );
     let confirmed = confirmed.fetch_one(db).await?;
-    let all = |text: &str| rows_of::<ResultRecord>(text)?.into_iter().map(result).collect::<Result<_, _>>();
+    let all = |text: &str| rows_of(text)?.into_iter().map(accepted_of).collect::<Result<_, _>>();
     Ok(InDoubt { counted: all(&counted)?, confirmed: all(&confirmed)? })
 }
 
@@ -135,7 +119,6 @@ pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<Ru
     Ok(sums)
 }
 
-/// All machines that have shown something.
 pub(super) async fn reputations(
     db: impl SqliteExecutor<'_>,
 ) -> Result<Vec<(Machine, MachineReputation)>, Error> {
@@ -157,7 +140,6 @@ pub(super) async fn reputations(
         .collect()
 }
 
-/// Writes what machines have shown.
 pub(super) async fn upsert_reputations(
     db: &mut SqliteConnection,
     reputations: &[(Machine, MachineReputation)],

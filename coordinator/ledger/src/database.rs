@@ -42,11 +42,8 @@ const CHECKPOINT_EVERY: Duration = Duration::from_mins(5);
 
 /// A database that this process alone may write, with the lock that says so.
 pub struct Database {
-    /// Where it is.
     pub path: PathBuf,
-    /// The one connection that writes.
     pub writer: SqliteConnection,
-    /// Those that read.
     pub readers: SqlitePool,
     lock: Lock,
     checkpoint_at: Instant,
@@ -182,7 +179,6 @@ pub fn options(path: &Path) -> SqliteConnectOptions {
     options.busy_timeout(Duration::from_secs(10)).row_buffer_size(ROWS_WAITING).disable_statement_logging()
 }
 
-/// The latest schema version that this program knows.
 fn newest_schema() -> i64 {
     MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0)
 }

@@ -5,67 +5,46 @@ use std::path::{Path, PathBuf};
 /// A failure of the ledger. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file.
     #[error("there is no database at {0}; check the path, or start a run to create one")]
     NoDatabase(PathBuf),
-    /// The file can't be opened or created.
     #[error("can't open the database {0}: {1}; check that the directory exists and is writable")]
     CantOpen(PathBuf, String),
-    /// A directory, FIFO, socket or device.
     #[error("{0} is {1}, not a database file; choose another --db")]
     NotAFile(PathBuf, &'static str),
-    /// Another account made it, or can change it.
     #[error("the database {0} is not used: {1}")]
     Unsafe(PathBuf, String),
-    /// The file is of another kind.
     #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
     NotADatabase(PathBuf),
-    /// Some other program's tables.
     #[error("{0} is not a database of this program; it was left as it is, choose another --db")]
     ForeignDatabase(PathBuf),
-    /// Made by a later version.
     #[error(
         "{path} has schema {found}, newer than this program's {known}; use the nqueens that made it, or a later one"
     )]
-    NewerSchema {
-        /// The database.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The latest that this program knows.
-        known: i64,
-    },
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
     /// Made by an earlier version, or not made to the end.
     #[error(
         "{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date"
     )]
     OlderSchema {
-        /// The database.
         path: PathBuf,
         /// Its schema version; 0 before there are any tables.
         found: i64,
-        /// The latest that this program knows.
         known: i64,
     },
-    /// Another process has it.
     #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
     InUse(PathBuf),
-    /// A newer life of a coordinator has written to the database.
     #[error(
         "another nqueens process has taken over {0}, so this one stores nothing more and ends; everything acknowledged so \
          far is safe; run one coordinator on a database"
     )]
     Superseded(PathBuf),
-    /// The path leads to no file any more, or to another one.
     #[error(
         "{0} was moved, removed or replaced while in use, so this process stores nothing more and ends; stop a \
          coordinator before you move or restore its database"
     )]
     Replaced(PathBuf),
-    /// Something is where a backup should go.
     #[error("{0} exists; a backup replaces nothing, choose another name for it")]
     BackupExists(PathBuf),
-    /// Nothing more can be stored.
     #[error(
         "the disk with {0} is full; free some space and start again, everything acknowledged so far is safe"
     )]
@@ -79,7 +58,6 @@ pub enum Error {
     /// Rows that no version of this program writes.
     #[error("the database is damaged: {0}; restore it from a backup")]
     Damaged(String),
-    /// SQLite said no.
     #[error("the database failed: {0}")]
     Database(sqlx::Error),
 }

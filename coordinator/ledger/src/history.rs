@@ -75,21 +75,14 @@ pub async fn events(db: impl SqliteExecutor<'_>) -> Result<Vec<Event>, Error> {
 pub struct SpanSums {
     /// Which span it is, from 0.
     pub number: usize,
-    /// Accepted results.
     pub jobs: u32,
-    /// States visited.
     pub states: f64,
     /// Thread time, in microseconds.
     pub elapsed_us: f64,
-    /// Sum of x.
     pub x: f64,
-    /// Sum of y.
     pub y: f64,
-    /// Sum of x^2.
     pub xx: f64,
-    /// Sum of x y.
     pub xy: f64,
-    /// Sum of y^2.
     pub yy: f64,
 }
 
@@ -129,7 +122,6 @@ pub async fn spans(
     Ok((span_ms, rows.collect::<Result<_, Error>>()?))
 }
 
-/// The estimated work of all jobs of a run.
 pub async fn planned_work(db: &SqlitePool, run: RunId) -> Result<f64, Error> {
     let run = column(run.get());
     let work = query_scalar!(r#"SELECT total(states) AS "work!: f64" FROM job WHERE run = ?"#, run);

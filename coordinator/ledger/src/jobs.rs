@@ -1,10 +1,8 @@
 //! Jobs: their content, their states, their leases.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::ops::Range;
 
-use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
@@ -52,41 +50,34 @@ pub(super) async fn insert_jobs(
     all_written(&done, jobs.len(), "every job of a plan is stored")
 }
 
-/// A job as it was planned.
 pub struct PlannedJob {
-    /// From 0.
-    pub number: u32,
-    /// What it is.
     pub job: EncodedJob,
-    /// What it is estimated to take, and the most that it can count.
     pub weight: Weight,
 }
 
-/// The jobs of a run with these numbers, in order, as they were planned.
+/// These jobs, as they were planned; those that do not exist are left out.
 pub async fn planned_jobs(
     db: &SqlitePool,
-    run: RunId,
-    numbers: Range<u32>,
-) -> Result<Vec<PlannedJob>, Error> {
-    let id = column(run.get());
+    ids: impl Iterator<Item = JobId>,
+) -> Result<BTreeMap<JobId, PlannedJob>, Error> {
+    let wanted = json_of_ids(ids);
     let rows = query!(
-        r#"SELECT number, run.n, class, bound1, prefixes, states, count2_max, count4_max, count8_max, solutions_max
-           FROM job JOIN run ON run.id = job.run
-           WHERE job.run = ?1 AND number >= ?2 AND number < ?3 ORDER BY number"#,
-        id,
-        numbers.start,
-        numbers.end
+        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!", job.bound1 AS "bound1!",
+                  job.prefixes AS "prefixes!", job.states AS "states!", count2_max AS "count2_max!",
+                  count4_max AS "count4_max!", count8_max AS "count8_max!", solutions_max AS "solutions_max!"
+           FROM jsonb_each(?) AS wanted
+           JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
+           JOIN run ON run.id = job.run"#,
+        wanted
     )
     .fetch_all(db)
     .await?;
     rows.into_iter()
         .map(|row| {
             let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
-            Ok(PlannedJob {
-                number: within("job.number", row.number)?,
-                job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
-                weight: Weight { states: within("job.states", row.states)?, counts_max },
-            })
+            let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
+            let weight = Weight { states: within("job.states", row.states)?, counts_max };
+            Ok((job_id(row.run, row.number)?, PlannedJob { job, weight }))
         })
         .collect()
 }
@@ -133,10 +124,9 @@ pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, JobId)>, Er
     rows.into_iter().map(|row| Ok((worker_id(row.worker)?, job_id(row.run, row.number)?))).collect()
 }
 
-/// A result's lease (its worker and epoch), engine, counts, states and times.
-type AcceptedRecord = ([u64; 2], String, [u64; 4], [u64; 3]);
+/// A record of the view `accepted_result`: run, job, lease (worker and epoch), engine, counts, states and times.
+pub(super) type AcceptedRecord = (i64, i64, [u64; 2], String, [u64; 4], [u64; 3]);
 
-/// Looks up what requests need.
 pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
     let mut jobs = needs.reported.clone();
     for (run, of) in &needs.blamed {
@@ -148,15 +138,11 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
     let wanted = json_of_ids(jobs.into_iter());
     let text = query_scalar!(
         r#"SELECT json_group_array(json_array(job.run, job.number,
-                                              json_array(count2_max, count4_max, count8_max, solutions_max),
-                    CASE WHEN result.id IS NOT NULL THEN json_array(
-                        json_array(result.worker, result.epoch), kernel,
-                        json_array(count2, count4, count8, solutions),
-                        json_array(result.states, elapsed_us, coalesce(cpu_us, elapsed_us))) END))
+                                              json_array(count2_max, count4_max, count8_max, solutions_max), json(record)))
                   AS "rows!: String"
            FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
-           LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
+           LEFT JOIN accepted_result AS result ON result.run = job.run AND result.job = job.number"#,
         wanted
     )
     .fetch_one(db)
@@ -164,16 +150,16 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
     let rows = rows_of::<(i64, i64, [u64; 4], Option<AcceptedRecord>)>(&text)?;
     rows.into_iter()
         .map(|(run, number, counts_max, record)| {
-            let accepted = record.map(accepted).transpose()?;
+            let accepted = record.map(accepted).transpose()?.map(|(_, accepted)| accepted);
             Ok((job_id(run, number)?, StoredJob { counts_max: counts_max.into(), accepted }))
         })
         .collect()
 }
 
-pub(super) fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
-    let ([worker, epoch], kernel, counts, [states, elapsed_us, cpu_us]) = record;
+pub(super) fn accepted(record: AcceptedRecord) -> Result<(JobId, Accepted), Error> {
+    let (run, job, [worker, epoch], kernel, counts, [states, elapsed_us, cpu_us]) = record;
     let missing = || damaged("a result's lease is out of range");
-    Ok(Accepted {
+    let accepted = Accepted {
         worker: WorkerId::new(worker).ok_or_else(missing)?,
         epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
         kernel: parsed(&kernel)?,
@@ -181,7 +167,8 @@ pub(super) fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
         states,
         elapsed_us,
         cpu_us,
-    })
+    };
+    Ok((job_id(run, job)?, accepted))
 }
 
 /// The jobs of a run whose accepted result is blamed.
@@ -203,33 +190,6 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
     jobs.into_iter().map(|number| Ok(JobId { run, number: within("result.job", number)? })).collect()
 }
 
-/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
-pub async fn encoded_jobs(
-    db: &SqlitePool,
-    ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
-    let wanted = json_of_ids(ids);
-    let rows = query!(
-        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", count2_max AS "count2_max!",
-                  count4_max AS "count4_max!", count8_max AS "count8_max!", solutions_max AS "solutions_max!"
-           FROM jsonb_each(?) AS wanted
-           JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
-           JOIN run ON run.id = job.run"#,
-        wanted
-    )
-    .fetch_all(db)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
-            let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
-            Ok((job_id(row.run, row.number)?, (job, counts_max)))
-        })
-        .collect()
-}
-
-/// Writes what became of jobs.
 pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob]) -> Result<(), Error> {
     let row = |(id, slot, lease): &ChangedJob| {
         let (run, state) = (id.run.get(), slot.state as u8);

@@ -41,7 +41,7 @@ pub use checks::in_doubt;
 pub use effort::{Effort, effort};
 pub use error::{Error, damaged, storage_error};
 pub use history::{SpanSums, events, insert_events, planned_work, spans};
-pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
+pub use jobs::{PlannedJob, load, planned_jobs, slots};
 pub use persist::persist;
 pub use recounts::{SecondCount, Subject, subject};
 pub use restore::restore;

@@ -71,7 +71,6 @@ impl Lock {
         Ok(log)
     }
 
-    /// Whether nothing was written to the file yet.
     pub fn is_empty(&self) -> Result<bool, Error> {
         let metadata = self.file.metadata();
         Ok(metadata.map_err(|error| Error::CantOpen(self.path.clone(), error.to_string()))?.len() == 0)
@@ -91,13 +90,11 @@ impl Lock {
         self.log.as_ref().is_some_and(|log| leads_to(&self.log_path, log).unwrap_or(false))
     }
 
-    /// Lets another process have it; SQLite has closed it.
     pub fn release(self) {
         drop(ManuallyDrop::into_inner(self.file));
     }
 }
 
-/// Locks a file, or says who has it.
 fn lock(file: &File, database: &Path) -> Result<(), Error> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => Error::InUse(database.to_owned()),
@@ -120,10 +117,8 @@ fn is_remote(path: &Path) -> bool {
     statfs(path).is_ok_and(|disk| NETWORK.contains(&(disk.f_type as u32)))
 }
 
-/// The account that every process trusts.
 const ROOT: u32 = 0;
 
-/// Whether an account is root's or our own.
 fn is_trusted(owner: u32) -> bool {
     [ROOT, geteuid().as_raw()].contains(&owner)
 }

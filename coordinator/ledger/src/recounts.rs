@@ -16,7 +16,6 @@ use crate::{all, column, counts, encoded_job, parsed, rows_of, within, worker_id
 pub struct Subject {
     /// The job, and what its accepted result says; nothing if it has none.
     pub claim: Claim,
-    /// Estimated states of the job.
     pub states: u64,
     /// Worker and lease of the accepted result.
     pub accepted: Option<(WorkerId, u32)>,
@@ -28,15 +27,12 @@ pub struct Subject {
 
 /// A second count of the result that stands.
 pub struct SecondCount {
-    /// Who counted.
     pub worker: WorkerId,
-    /// What it says of the job.
     pub counts: Counts,
     /// And of each part; empty if it does not tell.
     pub parts: Vec<Counts>,
 }
 
-/// Looks up a job to be counted.
 pub async fn subject(db: &SqlitePool, id: JobId) -> Result<Subject, Error> {
     let (run, number) = (column(id.run.get()), id.number);
     let row = query!(
@@ -86,7 +82,6 @@ fn parts(text: Option<&str>) -> Result<Vec<Counts>, Error> {
     Ok(parts.into_iter().map(Counts::from).collect())
 }
 
-/// The coordinator has spent processor time on a run.
 pub(super) async fn add_recount_time(
     db: &mut SqliteConnection,
     run: RunId,
@@ -97,7 +92,6 @@ pub(super) async fn add_recount_time(
     Ok(())
 }
 
-/// Adds to the ledger what the coordinator has counted itself.
 pub(super) async fn insert_recount(
     db: &mut SqliteConnection,
     recount: &Recount,

@@ -68,7 +68,6 @@ pub(super) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> R
     Ok(())
 }
 
-/// Adds results to the ledger.
 pub(super) async fn insert_results(
     db: &mut SqliteConnection,
     results: &[JudgedResult],
@@ -108,13 +107,9 @@ pub(super) async fn insert_results(
 /// One job of a run with its accepted result, if it has one.
 #[derive(Clone, Debug)]
 pub struct LedgerRow {
-    /// Its number in the plan.
     pub number: u32,
-    /// What it is.
     pub job: EncodedJob,
-    /// Where it stands.
     pub state: JobState,
-    /// What it came to.
     pub accepted: Option<LedgerResult>,
     /// Parts of the job that the result tells of; 1 without one.
     pub parts: u32,

@@ -5,27 +5,21 @@ use std::collections::BTreeSet;
 use nqueens_evidence::total::{of_cells, outcome};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
-use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::{JobId, RunId};
-use nqueens_model::operator::{Grounds, Outcome, Recounts, RunState, TotalEstimate, WallTime};
+use nqueens_model::operator::{Outcome, Recounts, RunState, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
 
 use crate::error::{Error, damaged};
-use crate::{ROWS_MAX, all_written, column, parsed, run_id, within};
+use crate::{ROWS_MAX, all_written, column, json, object, parsed, run_id, within};
 
-/// A run's own row.
 #[derive(Clone, Debug)]
 pub struct RunRow {
-    /// Its name.
     pub id: RunId,
-    /// N, the kind of plan and the size of its jobs.
     pub plan: Plan,
-    /// Number of jobs.
     pub jobs: u32,
-    /// Of the plan.
     pub fingerprint: Fingerprint,
     /// Fixes the order of the jobs.
     pub seed: u64,
@@ -33,24 +27,18 @@ pub struct RunRow {
     pub priority: i32,
     /// This share of its results is counted twice, in millionths.
     pub replicate_ppm: u32,
-    /// What it is doing.
     pub state: RunState,
-    /// Why it failed, if it did.
     pub reason: Option<String>,
     /// When it was submitted.
     pub created_at: WallTime,
     /// When its first job was leased.
     pub started_at: Option<WallTime>,
-    /// When it was done.
     pub finished_at: Option<WallTime>,
-    /// The result, once it is done.
     pub outcome: Option<Outcome>,
-    /// What the coordinator has counted itself.
     pub recounts: Recounts,
 }
 
 impl RunRow {
-    /// What it was to be.
     pub fn settings(&self) -> RunSettings {
         let Self { id, plan, seed, priority, replicate_ppm, .. } = *self;
         RunSettings { id, plan, seed, priority, replicate_ppm }
@@ -172,17 +160,7 @@ struct RunRecord {
     created_at: i64,
     started_at: Option<i64>,
     finished_at: Option<i64>,
-    count2: Option<String>,
-    count4: Option<String>,
-    count8: Option<String>,
-    total: Option<String>,
-    checked: Option<String>,
-    estimate_seed: Option<i64>,
-    estimate_strata: Option<i64>,
-    estimate_value: Option<String>,
-    estimate_reach: Option<String>,
-    checks_wanted: Option<i64>,
-    recounts_wanted: Option<i64>,
+    outcome: Option<String>,
     recounts_agreed: i64,
     recounts_differing: i64,
     recounts_us: i64,
@@ -193,26 +171,17 @@ impl TryFrom<RunRecord> for RunRow {
 
     fn try_from(row: RunRecord) -> Result<Self, Error> {
         let plan = plan(row.n, &row.plan, row.cells.as_deref(), row.states_per_job)?;
-        let grounds = grounds(&row)?;
-        let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
-            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
-                let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
-                let totals = Totals { count2, count4, count8, solutions: 0 };
-                let stored = parsed(&total)?;
-                let outcome = match plan.cells() {
-                    None => outcome(plan.n(), totals, grounds).map_err(damaged)?,
-                    Some(_) => of_cells(stored, grounds),
-                };
-                if (stored, totals, checked) != (outcome.total, outcome.totals, outcome.checked.name()) {
-                    return Err(damaged(format!(
-                        "a total of {total} where the counts come to {}",
-                        outcome.total
-                    )));
-                }
-                Some(outcome)
+        let stored = row.outcome.as_deref().map(object::<Outcome>).transpose()?;
+        if let Some(stored) = &stored {
+            let made = match plan.cells() {
+                None => outcome(plan.n(), stored.totals, stored.grounds).map_err(damaged)?,
+                Some(_) => of_cells(stored.total, stored.grounds),
+            };
+            if made != *stored {
+                let (total, sum) = (stored.total, made.total);
+                return Err(damaged(format!("a total of {total} where the counts come to {sum}")));
             }
-            _ => None,
-        };
+        }
         let fingerprint =
             row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
         Ok(Self {
@@ -228,32 +197,13 @@ impl TryFrom<RunRecord> for RunRow {
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
-            outcome,
+            outcome: stored,
             recounts: Recounts {
                 agreed: within("run.recounts_agreed", row.recounts_agreed)?,
                 differing: within("run.recounts_differing", row.recounts_differing)?,
                 elapsed_us: within("run.recounts_us", row.recounts_us)?,
             },
         })
-    }
-}
-
-/// What confirms a run's total where no published count does.
-fn grounds(row: &RunRecord) -> Result<Option<Grounds>, Error> {
-    let wanted = row.checks_wanted.zip(row.recounts_wanted);
-    let parts = (row.estimate_seed, row.estimate_strata, wanted);
-    let texts = (row.estimate_value.as_deref(), row.estimate_reach.as_deref());
-    match (parts, texts) {
-        ((Some(seed), Some(strata), Some((checks, recounts))), (Some(value), Some(reach))) => {
-            let strata = within("run.estimate_strata", strata)?;
-            let (value, reach) = (parsed(value)?, parsed(reach)?);
-            let estimate = TotalEstimate { seed: seed.cast_unsigned(), strata, value, reach };
-            let checks_wanted = within("run.checks_wanted", checks)?;
-            let recounts_wanted = within("run.recounts_wanted", recounts)?;
-            Ok(Some(Grounds { estimate, checks_wanted, recounts_wanted }))
-        }
-        ((None, None, None), (None, None)) => Ok(None),
-        _ => Err(damaged("a run has an estimate in part")),
     }
 }
 
@@ -277,9 +227,8 @@ pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, cells, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
-                  priority, replicate_ppm, state, reason, created_at, started_at, finished_at, count2, count4, count8, total,
-                  checked, estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted, recounts_wanted,
-                  recounts_agreed, recounts_differing, recounts_us
+                  priority, replicate_ppm, state, reason, created_at, started_at, finished_at, outcome, recounts_agreed,
+                  recounts_differing, recounts_us
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)
@@ -297,10 +246,7 @@ pub(super) async fn update_run_state(
     assert_ne!(state, RunState::Done, "a run is done by finish_run");
     let (run, state) = (column(run.get()), state.name());
     let done = query!(
-        "UPDATE run SET state = ?, reason = ?, finished_at = NULL, count2 = NULL, count4 = NULL, count8 = NULL,
-                        total = NULL, checked = NULL, estimate_seed = NULL, estimate_strata = NULL, estimate_value = NULL,
-                        estimate_reach = NULL, checks_wanted = NULL, recounts_wanted = NULL, recounts_agreed = 0
-         WHERE id = ?",
+        "UPDATE run SET state = ?, reason = ?, finished_at = NULL, outcome = NULL, recounts_agreed = 0 WHERE id = ?",
         state,
         reason,
         run
@@ -318,39 +264,16 @@ pub(super) async fn finish_run(
     now: WallTime,
 ) -> Result<(), Error> {
     let id = column(run.get());
-    let Totals { count2, count4, count8, solutions: 0 } = outcome.totals else {
-        panic!("a total has its solutions sorted into orbits")
-    };
-    let [count2, count4, count8, total] =
-        [count2, count4, count8, outcome.total].map(|count| count.to_string());
-    let checked = outcome.checked.name();
-    let estimate = outcome.grounds.map(|grounds| grounds.estimate);
-    let seed = estimate.map(|estimate| estimate.seed.cast_signed());
-    let strata = estimate.map(|estimate| estimate.strata);
-    let value = estimate.map(|estimate| estimate.value.to_string());
-    let reach = estimate.map(|estimate| estimate.reach.to_string());
-    let checks_wanted = outcome.grounds.map(|grounds| grounds.checks_wanted);
-    let recounts_wanted = outcome.grounds.map(|grounds| grounds.recounts_wanted);
+    assert_eq!(outcome.totals.solutions, 0, "a total has its solutions sorted into orbits");
+    let outcome = json(outcome);
     let done = query!(
-        "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
-                        checked = ?6, estimate_seed = ?8, estimate_strata = ?9, estimate_value = ?10,
-                        estimate_reach = ?11, checks_wanted = ?12, recounts_wanted = ?13,
-                        recounts_agreed = (SELECT coalesce(sum(recounted % 254), 0) FROM job WHERE run = ?7)
-         WHERE id = ?7 AND state IN ('active', 'paused')
-           AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?7 AND state <> 2)",
+        "UPDATE run SET state = 'done', finished_at = ?1, outcome = ?2,
+                        recounts_agreed = (SELECT coalesce(sum(recounted % 254), 0) FROM job WHERE run = ?3)
+         WHERE id = ?3 AND state IN ('active', 'paused')
+           AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?3 AND state <> 2)",
         now,
-        count2,
-        count4,
-        count8,
-        total,
-        checked,
-        id,
-        seed,
-        strata,
-        value,
-        reach,
-        checks_wanted,
-        recounts_wanted
+        outcome,
+        id
     )
     .execute(db)
     .await?;

@@ -61,7 +61,6 @@ pub async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Option<Inca
     Ok(number.map(|number| within("incarnation", number)).transpose()?.and_then(Incarnation::new))
 }
 
-/// Writes a worker's process that has registered.
 pub(super) async fn insert_worker(
     db: &mut SqliteConnection,
     session: Session,
@@ -99,16 +98,11 @@ pub(super) async fn insert_worker(
     Ok(())
 }
 
-/// A worker that has registered.
 #[derive(Clone, Debug)]
 pub struct WorkerRow {
-    /// Its name in the ledger.
     pub id: WorkerId,
-    /// How it introduced itself.
     pub registration: Registration,
-    /// What it has shown.
     pub credential: Credential,
-    /// When.
     pub registered_at: WallTime,
 }
 

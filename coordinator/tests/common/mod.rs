@@ -308,7 +308,7 @@ impl Ledger {
 
     /// Everything that has to last: runs, jobs, results, workers.
     pub(crate) async fn everything(&self) -> Vec<String> {
-        let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, total, checked) FROM run ORDER BY id").await;
+        let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, outcome) FROM run ORDER BY id").await;
         all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker) FROM job ORDER BY run, number").await);
         all.extend(self.ask("SELECT json_array(id, run, job, epoch, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
         all.extend(

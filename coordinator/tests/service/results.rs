@@ -82,24 +82,6 @@ async fn no_call_of_a_worker_takes_back_what_was_accepted_or_finished() {
     ledger.audit().await;
 }
 
-/// The same result, sent 28,000 times, filled a disk.
-#[tokio::test]
-async fn a_result_is_stored_once_however_often_it_is_sent() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
-    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
-    let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
-    let result = honest(&one.take(1).await[0]);
-    for worker in [&mut one, &mut two] {
-        for _ in 0..3 {
-            worker.report(&vec![result.clone(); 1_000]).await;
-        }
-    }
-    assert_eq!(ledger.verdicts().await, ["accepted"]);
-    house.close().await;
-    ledger.audit().await;
-}
-
 /// A time of 2^63-1 microseconds made a correct run fail `verify` for ever.
 #[tokio::test]
 async fn absurd_times_and_states_are_refused() {

@@ -139,10 +139,7 @@ fn only_runs_that_are_done_are_exported() {
     // What was written till then is no ledger.
     let failed = faults(&ledger.verify_text(&outcome.stdout, ""));
     assert_eq!(failed, ["form the file ends after line 10, without the total: it is cut off"]);
-    place.sql(
-        "run.db",
-        "UPDATE run SET state = 'paused', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL",
-    );
+    place.sql("run.db", "UPDATE run SET state = 'paused', outcome = NULL");
     let why =
         format!("run {run} is paused and has no total; only runs that are done can be exported as ledgers");
     assert_eq!(place.failure("export --db run.db --format ledger"), why);

@@ -119,7 +119,7 @@ fn a_run_that_is_not_done_is_recounted_as_far_as_it_is() {
     place.stdout("run 9 --plan rows --job-states 50 --threads 1 --db run.db");
     place.sql(
         "run.db",
-        "UPDATE run SET state = 'paused', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL;
+        "UPDATE run SET state = 'paused', outcome = NULL;
          UPDATE result SET verdict = 'voided' WHERE job < 2; UPDATE job SET state = 0 WHERE number < 2",
     );
     let jobs = place.ask("run.db", "SELECT count(*) - 2 FROM job").concat();
