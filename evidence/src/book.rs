@@ -13,7 +13,6 @@ use crate::finding::{Check, CheckResult};
 use crate::line::{Header, JobLine, LedgerResult, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
-/// What was read so far.
 pub(crate) struct Book {
     pub(crate) header: Header,
     /// What is counted, in words.
@@ -26,7 +25,6 @@ pub(crate) struct Book {
     next: u64,
     found: Result<Totals, Overflow>,
     by_worker: BTreeMap<u64, OfWorker>,
-    /// The latest time of a result.
     latest_ms: WallTime,
     workers: BTreeMap<u64, WorkerLine>,
     latest: LatestJob,
@@ -40,7 +38,6 @@ struct OfWorker {
     /// Those that stand.
     jobs: u64,
     sums: Totals,
-    /// Of all.
     elapsed_us: u128,
 }
 
@@ -57,7 +54,6 @@ struct LatestJob {
     other_ms: WallTime,
 }
 
-/// Results that don't stand.
 #[derive(Default)]
 struct Others {
     voided: u64,
@@ -126,12 +122,10 @@ impl Book {
         self.jobs
     }
 
-    /// The sum over all jobs.
     pub(crate) fn found(&self) -> Result<Totals, Overflow> {
         self.found
     }
 
-    /// The workers' names.
     pub(crate) fn into_workers(self) -> BTreeMap<u64, String> {
         self.workers.into_iter().map(|(id, worker)| (id, worker.name)).collect()
     }

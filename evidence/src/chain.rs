@@ -22,7 +22,6 @@ fn link(before: &str, unsealed: &str) -> String {
     hex::encode(Sha256::new().chain_update(before).chain_update(unsealed).finalize())
 }
 
-/// Writes sealed lines.
 #[derive(Debug)]
 pub struct ChainWriter<W> {
     out: W,
@@ -31,7 +30,6 @@ pub struct ChainWriter<W> {
 }
 
 impl<W: Write> ChainWriter<W> {
-    /// Nothing is written yet.
     pub fn new(out: W) -> Self {
         Self { out, hash: START.to_owned(), lines: 0 }
     }
@@ -53,7 +51,6 @@ impl<W: Write> ChainWriter<W> {
     }
 }
 
-/// Reads sealed lines.
 #[derive(Debug)]
 pub struct ChainReader<R> {
     input: R,
@@ -66,7 +63,6 @@ pub struct ChainReader<R> {
 const BROKEN_MAX: usize = 10;
 
 impl<R: BufRead> ChainReader<R> {
-    /// Nothing is read yet.
     pub fn new(input: R) -> Self {
         Self { input, hash: START.to_owned(), lines: 0, broken: Vec::new() }
     }
@@ -104,7 +100,6 @@ impl<R: BufRead> ChainReader<R> {
         Ok(text)
     }
 
-    /// Lines read so far.
     pub fn lines(&self) -> u64 {
         self.lines
     }

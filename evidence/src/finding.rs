@@ -28,33 +28,26 @@ pub enum Check {
     Claims,
     /// The last line's sums are those of the jobs.
     Sums,
-    /// The sums make whole orbits.
     Orbits,
     /// The symmetric solutions among them are those of a search of their own.
     Symmetric,
-    /// The total is the published one.
     Published,
     /// The totals of the first and the last line are that of the sums.
     Total,
     /// The total agrees with an estimate that is made here; only where no count is published.
     Estimate,
-    /// Jobs counted again.
     Sample,
 }
 
 impl Check {
-    /// Its name, for people.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// How a check went, and what there is to say of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckResult {
-    /// It passed.
     Passed(String),
-    /// It did not.
     Failed(String),
     /// There was nothing to hold it against, or what it needs is damaged.
     NotMade(String),

@@ -8,6 +8,7 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
+use nqueens_model::json::{optional_text, text};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,6 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "lowercase")]
 pub enum Line {
-    /// The first.
     Ledger(Header),
     /// One for each job, in the order of the plan.
     Job(JobLine),
@@ -28,7 +28,6 @@ pub enum Line {
     Other(OtherLine),
     /// One for each worker whose results stand above.
     Worker(WorkerLine),
-    /// The last.
     Total(TotalLine),
 }
 
@@ -36,26 +35,19 @@ pub enum Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// [`FORMAT`].
     pub format: u32,
-    /// The run's name.
     #[serde(with = "text")]
     pub run: RunId,
-    /// Board size.
     #[serde(with = "board")]
     pub n: BoardSize,
-    /// Kind of the plan.
     #[serde(with = "text")]
     pub plan: PlanKind,
     /// The board of a plan `cells`, as it is drawn, and of no other.
     #[serde(default, with = "optional_text", skip_serializing_if = "Option::is_none")]
     pub cells: Option<Cells>,
-    /// The plan's one option.
     #[serde(with = "text")]
     pub states_per_job: u64,
-    /// Number of jobs.
     pub jobs: u32,
-    /// Of the plan and its jobs.
     #[serde(with = "text")]
     pub fingerprint: Fingerprint,
     /// Fixed the order in which the jobs left.
@@ -63,11 +55,8 @@ pub struct Header {
     pub seed: u64,
     /// When the run was submitted, in milliseconds since 1970.
     pub created_at_ms: WallTime,
-    /// When its total was found.
     pub finished_at_ms: Option<WallTime>,
-    /// The program that wrote the file.
     pub build: String,
-    /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
 }
@@ -83,17 +72,13 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobLine {
-    /// Its number in the plan, from 0.
     pub number: u32,
-    /// The class of its solutions.
     #[serde(with = "text")]
     pub class: Class,
-    /// BOUND1 of the class.
     pub bound1: u8,
     /// The job as `Job::encode` gives it, in hexadecimal digits.
     #[serde(with = "hex")]
     pub bytes: Vec<u8>,
-    /// The accepted one.
     pub result: LedgerResult,
 }
 
@@ -101,11 +86,8 @@ pub struct JobLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherLine {
-    /// Number of the job, which stands above.
     pub number: u32,
-    /// What became of it.
     pub verdict: OtherVerdict,
-    /// The result itself.
     pub result: LedgerResult,
 }
 
@@ -113,17 +95,13 @@ pub struct OtherLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerResult {
-    /// What was found.
     #[serde(with = "CountsText")]
     pub counts: Counts,
-    /// The engine that counted.
     #[serde(with = "text")]
     pub kernel: KernelName,
-    /// Number of the worker that counted.
     pub worker: u64,
     /// Number of the lease, among those that were given for the job.
     pub epoch: u32,
-    /// States visited.
     #[serde(with = "text")]
     pub states: u64,
     /// Thread time.
@@ -136,7 +114,6 @@ pub struct LedgerResult {
     pub reported_at_ms: WallTime,
 }
 
-/// The verdict on a result that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -149,29 +126,23 @@ pub enum OtherVerdict {
     Conflict,
 }
 
-/// A worker as it registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerLine {
-    /// Its number.
     pub worker: u64,
-    /// What its owner calls it.
     pub name: String,
     /// Of the token or certificate that it has shown, unless that is the one of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// Its program.
     pub build: String,
     /// Its engines, separated by commas.
     pub kernels: String,
     /// What these run on: instruction sets, or devices with their drivers; some workers don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Its counting threads.
     pub threads: u32,
     /// How many of the results above are its own.
     pub jobs: u32,
-    /// The sums of those.
     #[serde(with = "TotalsText")]
     pub counts: Totals,
 }
@@ -180,18 +151,15 @@ pub struct WorkerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TotalLine {
-    /// The sums over all jobs.
     #[serde(with = "TotalsText")]
     pub counts: Totals,
     /// The same, sorted into orbits: there are no plain solutions left.
     #[serde(with = "TotalsText")]
     pub orbits: Totals,
-    /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
 }
 
-/// Counts as text.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Counts", deny_unknown_fields)]
 struct CountsText {
@@ -205,7 +173,6 @@ struct CountsText {
     solutions: u64,
 }
 
-/// Sums of counts as text.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Totals", deny_unknown_fields)]
 struct TotalsText {
@@ -217,61 +184,6 @@ struct TotalsText {
     count8: u128,
     #[serde(with = "text")]
     solutions: u128,
-}
-
-/// Values as their text, which is read back only as it would be written.
-mod text {
-    use std::str::FromStr;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&value.to_string())
-    }
-
-    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr + ToString,
-        D: Deserializer<'de>,
-    {
-        parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-
-    pub(super) fn parse<T: FromStr + ToString>(text: &str) -> Result<T, String> {
-        let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
-        value.ok_or_else(|| format!("'{text}' is no such value"))
-    }
-}
-
-/// The same of what is not always there.
-mod optional_text {
-    use std::str::FromStr;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::text;
-
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
-    pub(super) fn serialize<T: ToString, S: Serializer>(
-        value: &Option<T>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => text::serialize(value, serializer),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-    where
-        T: FromStr + ToString,
-        D: Deserializer<'de>,
-    {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| text::parse(&text).map_err(D::Error::custom)).transpose()
-    }
 }
 
 mod board {

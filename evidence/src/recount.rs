@@ -16,23 +16,18 @@ use nqueens_model::kernel::KernelName;
 use crate::parts::SampledParts;
 use crate::sample::Claim;
 
-/// A job that was counted again.
 #[derive(Clone, Debug)]
 pub struct Recount {
-    /// What the ledger says.
     pub claim: Claim,
-    /// The engine that counted again.
     pub kernel: Kernel,
     /// Parts of the job whose solutions were found one by one as well, for all of it would have taken too long.
     pub parts: u32,
     /// What it found; the error says why there was nothing to count, or that the parts came to something else.
     pub found: Result<Counts, String>,
-    /// States that it visited.
     pub states: u64,
 }
 
 impl Recount {
-    /// Whether both agree.
     pub fn agrees(&self) -> bool {
         self.found == Ok(self.claim.counts)
     }
@@ -81,7 +76,6 @@ pub fn recount(
     });
 }
 
-/// What one thread counts with.
 struct Solvers<'a> {
     factory: &'a Factory,
     made: BTreeMap<Kernel, Solver>,

@@ -10,15 +10,10 @@ use sha2::{Digest, Sha256};
 /// The result of a job according to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The job's number in the plan.
     pub number: u32,
-    /// The job.
     pub job: EncodedJob,
-    /// What was found.
     pub counts: Counts,
-    /// The engine that counted.
     pub kernel: KernelName,
-    /// Number of the worker that counted.
     pub worker: u64,
 }
 
@@ -39,7 +34,6 @@ impl Sample {
         Self { seed, size, kept: BTreeMap::new() }
     }
 
-    /// A job passes by.
     pub fn offer(&mut self, number: u32, claim: impl FnOnce() -> Claim) {
         if self.size == 0 {
             return;

@@ -9,27 +9,21 @@ use nqueens_model::operator::{Checked, Grounds, Outcome};
 /// The check that a sum did not pass, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
-    /// It makes no whole orbits.
     #[error(transparent)]
     Unsortable(#[from] Unsortable),
-    /// It outgrows 128 bits.
     #[error(transparent)]
     Overflow(#[from] Overflow),
-    /// It has other symmetric solutions than a search for these alone finds.
     #[error(
         "COUNT2 = {} and COUNT4 = {} differ from the separately counted symmetric solutions, {} and {}",
         orbits.count2, orbits.count4, symmetric.count2(), symmetric.count4()
     )]
     Symmetry {
-        /// The sum.
         orbits: Totals,
         /// Counted apart.
         symmetric: SymmetricCounts,
     },
-    /// Somebody else has published another number.
     #[error("the total {total} differs from the published count {published}")]
     Published {
-        /// Of the sum.
         total: u128,
         /// In the OEIS.
         published: u128,
@@ -61,7 +55,6 @@ pub fn conclude(
     outcome(n, orbits, grounds)
 }
 
-/// The total of a board with blocked cells.
 pub fn of_cells(total: u128, grounds: Option<Grounds>) -> Outcome {
     Outcome { totals: Totals::default(), total, checked: Checked::None, grounds }
 }

@@ -7,14 +7,12 @@ use nqueens_model::operator::{Checked, Outcome};
 use crate::finding::{Check, CheckResult};
 use crate::verify::{CHECKS_MIN, Report};
 
-/// The conclusion, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The total is right as far as the reader's own machine can tell.
     Believable(String),
     /// Nothing is wrong, and too little is known.
     Counted(String),
-    /// A check failed.
     Wrong(String),
 }
 

@@ -27,40 +27,32 @@ pub const RECOUNTS_MIN: u32 = 60;
 /// Of the estimate: its maker must not choose it.
 const SEED: u64 = 1;
 
-/// A file that was checked.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Its first line, if that could be read.
     pub header: Option<Header>,
-    /// All checks that were made.
     pub findings: Vec<(Check, CheckResult)>,
     /// The names of the workers, by number.
     pub workers: BTreeMap<u64, String>,
-    /// Jobs that were read.
     pub jobs: u64,
     /// What they add up to, if no check on that failed.
     pub outcome: Option<Outcome>,
 }
 
 impl Report {
-    /// Whether no check failed.
     pub fn passed(&self) -> bool {
         !self.findings.iter().any(|(_, verdict)| matches!(verdict, CheckResult::Failed(_)))
     }
 
-    /// Adds a check.
     pub fn add(&mut self, check: Check, verdict: CheckResult) {
         self.findings.push((check, verdict));
     }
 }
 
-/// No report.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// The file can't be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It was no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }

@@ -4,24 +4,58 @@ use nqueens_kernel::counts::Totals;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// A value as its text.
-pub(crate) mod text {
-    use std::fmt::Display;
+/// Values as their text, which is read back only as it would be written.
+pub mod text {
     use std::str::FromStr;
 
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
+    pub fn serialize<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&value.to_string())
     }
 
-    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
     where
-        T: FromStr<Err: Display>,
+        T: FromStr + ToString,
         D: Deserializer<'de>,
     {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+
+    pub fn parse<T: FromStr + ToString>(text: &str) -> Result<T, String> {
+        let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
+        value.ok_or_else(|| format!("'{text}' is no such value"))
+    }
+}
+
+/// [Text](text) of what is not always there.
+pub mod optional_text {
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::text;
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub fn serialize<T: ToString, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => text::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr + ToString,
+        D: Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text::parse(&text).map_err(D::Error::custom)).transpose()
     }
 }
 
@@ -29,30 +63,6 @@ pub(crate) mod text {
 pub(crate) fn share_ppm<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let share = u32::deserialize(deserializer)?;
     if share > 1_000_000 { Err(D::Error::custom("replicate_ppm must be in 0..1000000")) } else { Ok(share) }
-}
-
-/// The digits of a plan's SHA-256.
-pub(crate) mod fingerprint {
-    use nqueens_kernel::plan::Fingerprint;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(
-        print: &Option<Fingerprint>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        print.map(|print| print.to_string()).serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Fingerprint>, D::Error> {
-        let Some(digits) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(digits, &mut bytes).map_err(D::Error::custom)?;
-        Ok(Some(Fingerprint(bytes)))
-    }
 }
 
 /// A plan by its board, its kind, the size of its jobs, and the cells of a plan `cells`.

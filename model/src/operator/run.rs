@@ -83,7 +83,7 @@ pub struct RunStatus {
     #[serde(flatten)]
     pub progress: Progress,
     /// Of the plan; `None` unless that was made to its end.
-    #[serde(with = "json::fingerprint")]
+    #[serde(with = "json::optional_text")]
     pub fingerprint: Option<Fingerprint>,
     /// Among active runs, higher goes first.
     pub priority: i32,
