@@ -9,7 +9,6 @@ use sqlx::{AssertSqlSafe, Connection, query, query_as};
 
 use crate::recording_proxy::{Counts, Token};
 
-/// A result in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) token: Token,
@@ -31,7 +30,6 @@ pub(crate) struct Ledger {
     pub(crate) runs: Vec<RunRow>,
     /// In the order of their commits.
     pub(crate) results: Vec<Stored>,
-    /// Leases that ran out.
     pub(crate) lapses: u64,
 }
 
@@ -51,7 +49,6 @@ impl Ledger {
         ledger
     }
 
-    /// Reads only its sums.
     pub(crate) async fn read(path: &Path) -> Self {
         let mut db = open(path).await;
         let ledger = Self::at(&mut db).await;

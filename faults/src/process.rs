@@ -24,18 +24,13 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What a program left behind.
 pub struct Outcome {
-    /// The exit code.
     pub code: i32,
-    /// What it printed.
     pub stdout: String,
-    /// What it said besides.
     pub stderr: String,
 }
 
 impl Outcome {
-    /// Runs a command to its end.
     pub fn of(command: &mut Command) -> Self {
         let output = command.output().expect("the program starts");
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -53,7 +48,6 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts it.
     pub fn start(command: &mut Command) -> Self {
         let log = NamedTempFile::new().expect("a temporary file");
         command.stdout(Stdio::piped()).stderr(log.reopen().expect("it is there"));
@@ -66,7 +60,6 @@ impl Background {
         assert!(status.expect("kill").success());
     }
 
-    /// What the system calls it.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -76,7 +69,6 @@ impl Background {
         BufReader::new(self.child.stdout.take().expect("nobody reads it yet"))
     }
 
-    /// Whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_none()
     }
@@ -86,7 +78,6 @@ impl Background {
         std::fs::read_to_string(self.log.path()).expect("text")
     }
 
-    /// Waits until it ends.
     pub fn end(&mut self) -> Outcome {
         let mut stdout = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {

@@ -338,7 +338,6 @@ impl Process {
         request
     }
 
-    /// Counts an answer.
     fn note<T>(&self, what: &str, begun: Instant, answer: Result<Response<T>, Status>) -> Result<T, Status> {
         self.scene.count(what, 1);
         self.scene.time(begun);

@@ -179,7 +179,6 @@ impl Mob {
     }
 }
 
-/// What an attacker does.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Liar,
@@ -190,11 +189,9 @@ enum Kind {
     Chatterer,
 }
 
-/// An attacker's part.
 struct Role {
     kind: Kind,
     token: Token,
-    /// Its own, from 1.
     number: u64,
     /// By so much its results are wrong.
     lie: u64,
@@ -228,7 +225,6 @@ async fn strike(kind: Kind, owner: Owner, delay: Duration) {
     }
 }
 
-/// A coordinator with its honest workers.
 struct House {
     runtime: Runtime,
     program: PathBuf,
@@ -339,7 +335,6 @@ impl House {
         }
     }
 
-    /// What a command says of the coordinator.
     fn json(&self, command: &str) -> Value {
         serde_json::from_str(&self.operator(&format!("{command} --json"))).expect("JSON")
     }

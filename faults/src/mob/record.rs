@@ -9,7 +9,6 @@ use crate::check::Reference;
 use crate::ledger::{natural, open};
 use crate::recording_proxy::Counts;
 
-/// A reported result.
 struct Reported {
     job: u64,
     counts: Counts,
@@ -17,7 +16,6 @@ struct Reported {
     machine: Machine,
 }
 
-/// A credential and a name.
 type Machine = (String, String);
 
 /// Job, counts, verdict, credential and name.
@@ -35,7 +33,6 @@ pub(super) struct Record {
     figures: BTreeMap<String, u64>,
 }
 
-/// Results in a ledger.
 pub(super) async fn results(path: &Path) -> i64 {
     query_scalar("SELECT count(*) FROM result").fetch_one(&mut open(path).await).await.expect("a number")
 }
