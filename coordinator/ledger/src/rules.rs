@@ -64,7 +64,7 @@ pub const RULES: [(&str, &str); 11] = [
     (
         "an open check is of a job that has a result, in a run without a total",
         "SELECT recheck.run || '/' || job FROM recheck JOIN run ON run.id = recheck.run
-         WHERE outcome IS NULL AND (run.state = 'done' OR NOT EXISTS (
+         WHERE recheck.outcome IS NULL AND (run.state = 'done' OR NOT EXISTS (
             SELECT 1 FROM result WHERE result.run = recheck.run AND result.job = recheck.job
                                    AND verdict = 'accepted'))",
     ),
