@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backups;
 mod bfile;
 mod board;
 mod build;

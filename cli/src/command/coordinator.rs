@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::report;
+use crate::backups::Backups;
 use crate::build::BUILD;
 use crate::choices::{ConfirmingOptions, JobsMax};
 use crate::exit::{INTERRUPTED, misuse};
@@ -53,6 +54,9 @@ pub(crate) struct CoordinatorCommand {
     /// Show the page and the metrics without a token; both are read-only
     #[arg(long)]
     public_page: bool,
+
+    #[command(flatten)]
+    backups: Backups,
 
     /// File with the token that workers must present, or with a line NAME TOKEN for each owner of workers
     #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
@@ -113,6 +117,7 @@ impl CoordinatorCommand {
         if self.lease_seconds < 3 * self.sync_seconds {
             misuse("--lease-seconds must be at least three times --sync-seconds").exit();
         }
+        self.backups.prepare()?;
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = Runtime::new().context("starting the runtime")?;
         let outcome = runtime.block_on(self.serve(told));
@@ -169,12 +174,14 @@ impl CoordinatorCommand {
         let mut serving = coordinator.serve_at(door, pages, stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
+        let backups = tokio::spawn(self.backups.make(self.db.clone()));
         tokio::select! {
             served = &mut serving => served.context("the server panicked")?,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
             error = end(coordinator.faults()) => return Err(anyhow::Error::new(error)),
         }
         info!("no more calls are accepted; closing the database");
+        backups.abort();
         coordinator.close().await;
         info!("coordinator is down");
         Ok(farewell(&told))

@@ -135,3 +135,43 @@ fn the_file_alone_has_the_jobs_once_they_are_planned() {
     assert_eq!(place.ask("copy.db", jobs), place.ask("queens.db", jobs));
     assert_eq!(coordinator.stop().code, 0);
 }
+
+#[test]
+fn a_coordinator_keeps_its_last_backups() {
+    let place = Place::new();
+    let options = "--backup-every 1s --backup-dir backups --no-recounts";
+    let coordinator = Coordinator::start(&place, &[], options);
+    let at = format!("--coordinator {}", coordinator.url());
+    place.stdout(&format!("submit 8 --plan border --job-states 100 {at}"));
+    let backups = || {
+        let entries = fs::read_dir(place.path("backups")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().expect("text"));
+        let mut backups: Vec<_> = names.filter(|name| !name.ends_with(".partial")).collect();
+        backups.sort_unstable();
+        backups
+    };
+    let first = eventually("a backup", || backups().first().cloned());
+    fs::write(place.path("backups/queens-notes.db"), "mine").expect("a file");
+    let kept = eventually("the first one has gone", || Some(backups()).filter(|kept| !kept.contains(&first)));
+    // While one is made, there is one more.
+    assert!((3..=5).contains(&kept.len()) && kept.contains(&"queens-notes.db".to_owned()), "{kept:?}");
+    assert_eq!(coordinator.stop().code, 0);
+
+    // The last one is a database to go on with.
+    let last = backups().into_iter().rfind(|name| !name.contains("notes")).expect("a backup");
+    for file in ["queens.db", "queens.db-wal", "queens.db-shm"] {
+        drop(fs::remove_file(place.path(file)));
+    }
+    fs::copy(place.path(&format!("backups/{last}")), place.path("queens.db")).expect("a copy");
+    let coordinator = Coordinator::start(&place, &[], options);
+    let at = format!("--coordinator {}", coordinator.url());
+    let _worker = coordinator.worker(&place, "west", &[]);
+    let total = eventually("it is counted", || {
+        place.json(&format!("status --json {at}"))["runs"][0]["total"].as_str().map(str::to_owned)
+    });
+    assert_eq!(total, "92");
+    assert_eq!(coordinator.stop().code, 0);
+
+    let refused = place.failure("coordinator --db queens.db --listen 127.0.0.1:0 --backup-dir none/backups");
+    assert!(refused.starts_with("the folder for backups, none/backups: No such file"), "{refused}");
+}
