@@ -13,22 +13,14 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// Of `verify`: nothing is wrong, and too little is known.
 pub(crate) const NOT_CONFIRMED: u8 = 3;
 
-/// Exit codes of a worker: it had no work for its idle timeout, ...
-pub(crate) const NO_MORE_WORK: u8 = 3;
-/// ... its time limit came, ...
-pub(crate) const TIME_IS_UP: u8 = 4;
-/// ... or the coordinator refused it.
+/// Of a worker: the coordinator refused it.
 const REFUSED: u8 = 5;
 
 /// What the exit codes of a command mean.
 pub(crate) fn statuses(command: &str) -> Vec<(u8, &'static str)> {
-    let of_workers = [
-        (NO_MORE_WORK, "no more work (--idle-timeout)"),
-        (TIME_IS_UP, "time is up (--time-limit)"),
-        (REFUSED, "refused by the coordinator: wrong token, another version, untrusted"),
-    ];
+    let of_worker = (REFUSED, "refused by the coordinator: wrong token, another version, untrusted");
     let mut all = vec![(0, "success"), (1, "failure, or a check that failed"), (2, "wrong usage")];
-    all.extend(of_workers.into_iter().filter(|_| command == "worker"));
+    all.extend((command == "worker").then_some(of_worker));
     all.extend((command == "verify").then_some((NOT_CONFIRMED, "counted, not confirmed")));
     all.push((INTERRUPTED, "interrupted, with all state kept"));
     all

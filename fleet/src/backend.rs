@@ -268,7 +268,7 @@ mod tests {
             "",
             "printf '1 r n1\n2 qw\n3 F\n4 Zz\n6_0|FAILED|None|n1\n7_0|FAILED|None|n2\n'",
         );
-        for (id, code) in [("1", 0), ("3", 7), ("5", 3), ("6_0", 5)] {
+        for (id, code) in [("1", 0), ("3", 7), ("5", 0), ("6_0", 5)] {
             std::fs::write(place.path().join("ended").join(id), format!("{code} n2\n")).expect("a file");
         }
         std::fs::write(place.path().join("logs/7_0.log"), "said\n").expect("a file");

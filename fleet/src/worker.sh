@@ -21,6 +21,4 @@ done
 # What is in a spool may be reported after a requeue.
 [ -s spool/"$id"/results ] || [ -s spool/"$id"/rejected ] || rm -rf spool/"$id"
 echo "$code $(uname -n)" > ended/"~$id" && mv ended/"~$id" ended/"$id"
-# 0: told to go. 3: no more work. 4: time is up. None is a failure.
-case $code in 0 | 3 | 4) exit 0 ;; esac
 exit "$code"

@@ -15,7 +15,7 @@ use crate::build::BUILD;
 use crate::choices::Threads;
 use crate::engine_options::EngineOptions;
 use crate::engines::ENGINES;
-use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
+use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CONNECTION, LIMITS};
 use crate::join::Join;
 use crate::runtime;
@@ -31,8 +31,8 @@ use crate::token;
 /// Ctrl-C stops it immediately. What a worker needs to know to join a cluster is best given with --join. If the
 /// coordinator requires a token, --token-file or the variable `NQUEENS_TOKEN` can be used instead.
 ///
-/// Exit codes: 0 stopped by a signal or drained by an operator, 1 failed, 2 wrong usage, 3 no more work
-/// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
+/// Exit codes: 0 stopped by a signal, drained by an operator, no more work (--idle-timeout), or time is up (--time-limit), 1 failed,
+/// 2 wrong usage, 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
 pub(crate) struct WorkerCommand {
@@ -137,13 +137,13 @@ impl WorkerCommand {
 /// Logs how it ended; the exit code.
 fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
     let Summary { accepted, unreported, unreturned, reason, .. } = *summary;
-    let (why, code) = match reason {
-        EndReason::Stopped => ("a signal", 0),
-        EndReason::Dismissed => ("an operator", 0),
-        EndReason::Idle => ("no more work", NO_MORE_WORK),
-        EndReason::TimeUp => ("time is up", TIME_IS_UP),
+    let why = match reason {
+        EndReason::Stopped => "a signal",
+        EndReason::Dismissed => "an operator",
+        EndReason::Idle => "no more work",
+        EndReason::TimeUp => "time is up",
     };
     info!(reason = why, accepted, unreported, unreturned, "worker has stopped");
-    let clean = unreported == 0 && unreturned == 0;
-    ExitCode::from(if told == Some(Signal::Interrupt) || !clean { INTERRUPTED } else { code })
+    let is_clean = unreported == 0 && unreturned == 0 && told != Some(Signal::Interrupt);
+    if is_clean { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) }
 }
