@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CoordinatorStatus, Event, RunState, RunStatus, Submission, TrustChange, WorkerStatus,
+    Blamed, CoordinatorStatus, Event, Fleet, RunState, RunStatus, Submission, TrustChange, WorkerStatus,
 };
 use nqueens_proto::{CallFailure, ClientTls, JsonClient, Token, connect, tls};
 use serde::Serialize;
@@ -103,6 +103,11 @@ impl OperatorClient {
 
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
         self.post(&format!("/v1/workers/{worker}/drain"), &()).await
+    }
+
+    /// Says that a fleet is there; returns those that keep it out.
+    pub(crate) async fn note_fleet(&mut self, fleet: &Fleet) -> anyhow::Result<Vec<Fleet>> {
+        self.post("/v1/fleets", fleet).await
     }
 
     async fn get<Answer: DeserializeOwned>(&mut self, path: &str) -> anyhow::Result<Answer> {

@@ -1,6 +1,7 @@
 //! The operators' JSON API: calls in, methods of [`Operator`] out. `docs/web.md` lists them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -9,7 +10,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CoordinatorStatus, Event, EventView, RunDetail, RunState, RunStatus, RunView, Submission,
+    Blamed, CoordinatorStatus, Event, EventView, Fleet, RunDetail, RunState, RunStatus, RunView, Submission,
     TrustChange, WorkerStatus,
 };
 use nqueens_proto::PROTOCOL_VERSION;
@@ -26,6 +27,8 @@ pub(crate) struct Api {
     pub(crate) operator: Operator,
     /// True, or its sender gone, once the coordinator stops.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// Fleets, and until when each is taken to be there.
+    pub(crate) fleets: Arc<Mutex<Vec<(Fleet, Instant)>>>,
 }
 
 /// All calls.
@@ -41,6 +44,7 @@ pub(crate) fn routes(api: Api) -> Router {
         .route("/v1/workers", get(workers))
         .route("/v1/workers/{worker}/drain", post(drain))
         .route("/v1/trust", post(set_trust))
+        .route("/v1/fleets", post(fleets))
         .route("/v1/events", get(events))
         .with_state(api)
 }
@@ -94,7 +98,7 @@ async fn one(operator: &Operator, run: RunId) -> Answer<RunView> {
 
 /// Has a run planned, and answers with it as it is before long, planned or being planned.
 async fn submit(
-    State(Api { operator, mut stopping }): State<Api>,
+    State(Api { operator, mut stopping, .. }): State<Api>,
     Json(submission): Json<Submission>,
 ) -> Answer<RunView> {
     let begun = async {
@@ -165,6 +169,21 @@ async fn set_trust(
     Json(TrustChange { machines, trusted }): Json<TrustChange>,
 ) -> Answer<()> {
     Ok(Json(operator.ask(SetTrust { machines, trusted }).await?))
+}
+
+/// Notes that a fleet is there, unless others are that were told of none beside them: these are the answer.
+async fn fleets(State(Api { fleets, .. }): State<Api>, Json(fleet): Json<Fleet>) -> Json<Vec<Fleet>> {
+    let now = Instant::now();
+    let mut fleets = fleets.lock().unwrap_or_else(PoisonError::into_inner);
+    fleets.retain(|(_, until)| *until > now);
+    let may_come = fleet.also || fleets.iter().any(|(other, _)| *other == fleet);
+    fleets.retain(|(other, _)| other.place != fleet.place);
+    let others = fleets.iter().map(|(other, _)| other).filter(|other| !may_come && !other.also);
+    let others: Vec<_> = others.cloned().collect();
+    if others.is_empty() {
+        fleets.push((fleet.clone(), now + Duration::from_secs(fleet.seconds.into())));
+    }
+    Json(others)
 }
 
 async fn events(State(Api { operator, .. }): State<Api>) -> Json<Vec<EventView>> {

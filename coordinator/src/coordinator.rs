@@ -159,7 +159,8 @@ impl Coordinator {
         let workers = WorkerServer(Workers { stopping: door.stopping(), ..self.workers() });
         let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, door.access.workers());
-        let api = Api { operator: self.operator.clone(), stopping: door.stopping() };
+        let (operator, stopping) = (self.operator.clone(), door.stopping());
+        let api = Api { operator, stopping, fleets: Arc::default() };
         let api = routes(api).layer(from_fn_with_state(door.operators(), guard));
         // A caller over gRPC reads that as a call that is not known.
         let routes =

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::Place;
 use crate::processes::{Background, Coordinator, eventually};
+use crate::{Outcome, Place};
 
 /// The processes of the workers of the fleet there.
 fn workers(place: &Place) -> Vec<String> {
@@ -186,6 +186,41 @@ fn workers_that_fail_slow_a_fleet_down_and_it_says_why() {
     let failed = site.count(&json!("failed"));
     let _fleet = site.lead("--workers-max 5 --backlog 5 --program /bin/false");
     eventually("they fail again", || (site.count(&json!("failed")) > failed).then_some(()));
+}
+
+#[test]
+fn a_second_fleet_of_a_coordinator_is_named_and_has_to_be_wanted() {
+    let site = Site::new();
+    let first = site.lead("--workers-max 1");
+    eventually("it has asked", || site.status()["state"]["demand"]["open"].as_u64());
+    let url = site.coordinator.url();
+    let second = |more: &str| {
+        let arguments =
+            format!("--dir second --join cluster.join --coordinator {url} --workers-max 1 {more}");
+        site.place.command(&format!("fleet command {COMMANDS} {arguments}"))
+    };
+    let refused = || {
+        let outcome = Outcome::of(&mut second(""));
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        let folder = site.place.path("fleet").canonicalize().expect("a folder");
+        let name = format!("another fleet submits workers for this coordinator: {} on ", folder.display());
+        assert!(outcome.stderr.contains(&name) && outcome.stderr.contains("--also"), "{}", outcome.stderr);
+    };
+    refused();
+    let mut both = Background::start(&mut second("--also"));
+    eventually("both are there", || {
+        let status = site.place.run("fleet status --dir second --json");
+        let status: Value = serde_json::from_str(&status.stdout).ok()?;
+        status["state"]["demand"]["open"].as_u64()
+    });
+    // Whoever was there before comes back, and who was not told of others still does not.
+    drop(first);
+    let again = site.lead("--workers-max 1");
+    eventually("it leads again", || (site.status()["led"] == true).then_some(()));
+    both.signal("-TERM");
+    assert_eq!(both.end().code, 0);
+    refused();
+    drop(again);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Events for operators, published after the commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
 
 use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::numbers::thousands;
@@ -8,6 +9,9 @@ use nqueens_model::operator::{EventKind, RunState};
 use tracing::warn;
 
 use crate::dispatch::{ChangedJob, Dispatch, JobState, Machine, Millis, Run};
+
+/// Workers that have to vanish for somebody to suspect that the system kills them.
+const VANISHED_MANY: usize = 3;
 
 /// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +37,12 @@ impl NewEvent {
         Self { kind, run: None, worker: None, text: text.to_owned() }
     }
 
-    /// Ended leases, each with whether its worker still sends heartbeats: one event per worker.
-    pub(crate) fn lapses(ended: impl IntoIterator<Item = (WorkerId, bool)>) -> Vec<Self> {
+    /// Ended leases, each with whether its worker still sends heartbeats: one event per worker. `vanished` workers of its machine
+    /// fell silent; several in a row are no accident.
+    pub(crate) fn lapses(
+        ended: impl IntoIterator<Item = (WorkerId, bool)>,
+        vanished: impl Fn(WorkerId) -> usize,
+    ) -> Vec<Self> {
         let mut leases = BTreeMap::<_, usize>::new();
         for lapse in ended {
             *leases.entry(lapse).or_default() += 1;
@@ -47,7 +55,11 @@ impl NewEvent {
             };
             warn!(%worker, leases, "worker {what}: its jobs go to other workers");
             let leases = thousands(leases);
-            let text = format!("Worker {worker} {what}: {leases} of its jobs go to other workers.");
+            let mut text = format!("Worker {worker} {what}: {leases} of its jobs go to other workers.");
+            let vanished = if heard_of { 0 } else { vanished(worker) };
+            if vanished >= VANISHED_MANY {
+                let _ = write!(text, " Memory? {vanished} workers of its name have vanished like this.");
+            }
             Self { kind, run: None, worker: Some(worker), text }
         });
         news.collect()
@@ -133,14 +145,15 @@ mod tests {
     #[test]
     fn a_line_for_each_worker() {
         let worker = |id| WorkerId::new(id).unwrap();
-        let news = NewEvent::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
+        let news = NewEvent::lapses([(worker(2), false), (worker(1), true), (worker(2), false)], |_| 2);
         let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
         assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
         assert_eq!(news[1].text, "Worker 2 sent no heartbeat in time: 2 of its jobs go to other workers.");
-        let news = NewEvent::lapses(std::iter::repeat_n((worker(3), false), 1_204));
+        let news = NewEvent::lapses(std::iter::repeat_n((worker(3), false), 1_204), |_| 3);
         assert_eq!(
             news[0].text,
-            "Worker 3 sent no heartbeat in time: 1,204 of its jobs go to other workers."
+            "Worker 3 sent no heartbeat in time: 1,204 of its jobs go to other workers. Memory? 3 workers of its name have \
+             vanished like this."
         );
     }
 }

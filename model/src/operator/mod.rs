@@ -2,6 +2,7 @@
 
 mod estimate;
 mod event;
+mod fleet;
 mod history;
 mod outcome;
 mod progress;
@@ -10,6 +11,7 @@ mod worker;
 
 pub use estimate::Interval;
 pub use event::{Event, EventKind, EventView};
+pub use fleet::Fleet;
 pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate, recounts_wanted};
 pub use progress::{CheckCounts, Progress, Speed};

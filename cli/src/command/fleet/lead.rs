@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
-use nqueens_fleet::decide::is_due;
+use anyhow::{Context, bail};
+use nqueens_fleet::decide::{FleetLimits, is_due};
 use nqueens_fleet::folder::{FleetFolder, FleetSettings};
 use nqueens_fleet::look::look;
 use nqueens_fleet::state::{Demand, FleetState};
-use nqueens_model::operator::{CheckCounts, RunState, WorkerStatus};
+use nqueens_model::operator::{CheckCounts, Fleet, RunState, WorkerStatus};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -19,21 +19,71 @@ use crate::runtime::block_on;
 use crate::signals::{Signal, signals, stopped};
 use crate::target::Contact;
 
-/// Leads a fleet, whose lock the caller holds, until a signal comes or it has stopped. Without a coordinator it submits nothing.
+/// The coordinator of a fleet.
+struct Head {
+    client: OperatorClient,
+    fleet: Fleet,
+    is_away: bool,
+}
+
+impl Head {
+    fn new(client: OperatorClient, folder: &FleetFolder, limits: FleetLimits, also: bool) -> Self {
+        let node = rustix::system::uname();
+        let place = format!("{} on {}", folder.0.display(), node.nodename().to_string_lossy());
+        let seconds = u32::try_from(3 * limits.interval).unwrap_or(u32::MAX).max(60);
+        Self { client, fleet: Fleet { place, also, seconds }, is_away: false }
+    }
+
+    /// What the open runs can use; `None` while nobody answers. Logs when the coordinator goes away and comes back. It is an
+    /// error if another fleet was there first.
+    async fn ask(&mut self) -> anyhow::Result<Option<Demand>> {
+        let asked = async {
+            let others = self.client.note_fleet(&self.fleet).await?;
+            anyhow::Ok((others, demand(&mut self.client).await?))
+        };
+        match asked.await {
+            Ok((others, demand)) => {
+                if std::mem::take(&mut self.is_away) {
+                    info!("the coordinator is back");
+                }
+                if let Some(Fleet { place, .. }) = others.first() {
+                    bail!(
+                        "another fleet submits workers for this coordinator: {place}; with --also, both do"
+                    );
+                }
+                Ok(Some(demand))
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_away, true) {
+                    warn!(
+                        "nothing is submitted and nothing stopped until the coordinator answers: {error:#}"
+                    );
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Leads a fleet, whose lock the caller holds, until a signal comes or it has stopped; with `--also` perhaps beside others of this
+/// coordinator. Without a coordinator it submits nothing.
 pub(super) fn lead(
     folder: &FleetFolder,
     settings: FleetSettings,
-    coordinator: Option<&Contact>,
+    coordinator: Option<(&Contact, bool)>,
 ) -> anyhow::Result<ExitCode> {
     let told = signals(None).context("listening for signals")?;
     let limits = settings.limits;
     let mut backend = settings.backend;
-    let mut is_away = false;
     block_on(async {
-        let mut client = coordinator.map(Contact::client).transpose()?;
+        let head = |(contact, also): (&Contact, bool)| {
+            anyhow::Ok(Head::new(contact.client()?, folder, limits, also))
+        };
+        let mut head = coordinator.map(head).transpose()?;
         loop {
+            let ask = async { if let Some(head) = &mut head { head.ask().await } else { Ok(None) } };
             let demand = tokio::select! {
-                demand = ask(client.as_mut(), &mut is_away) => demand,
+                demand = ask => demand?,
                 () = stopped(told.clone()) => break,
             };
             if is_due(now(), &folder.state()?, &limits, demand) {
@@ -55,24 +105,6 @@ pub(super) fn lead(
         let is_interrupt = *told.borrow() == Some(Signal::Interrupt);
         Ok(if is_interrupt { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
     })
-}
-
-/// What the coordinator's open runs can use. Logs when it goes away and comes back.
-async fn ask(client: Option<&mut OperatorClient>, is_away: &mut bool) -> Option<Demand> {
-    match demand(client?).await {
-        Ok(demand) => {
-            if std::mem::take(is_away) {
-                info!("the coordinator is back");
-            }
-            Some(demand)
-        }
-        Err(error) => {
-            if !std::mem::replace(is_away, true) {
-                warn!("nothing is submitted and nothing stopped until the coordinator answers: {error:#}");
-            }
-            None
-        }
-    }
 }
 
 pub(super) async fn demand(client: &mut OperatorClient) -> anyhow::Result<Demand> {

@@ -45,6 +45,10 @@ struct FleetOptions {
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
+    /// Submit beside another fleet of this coordinator; each fills its own --workers-max
+    #[arg(long)]
+    also: bool,
+
     /// Print what would be submitted and why, and submit nothing
     #[arg(long)]
     dry_run: bool,
@@ -154,6 +158,6 @@ impl FleetOptions {
         backend.worker.write().context("writing the script of the workers")?;
         let settings = FleetSettings { limits: self.limits, backend };
         folder.begin(&settings)?;
-        lead(&folder, settings, Some(&self.contact))
+        lead(&folder, settings, Some((&self.contact, self.also)))
     }
 }

@@ -278,6 +278,15 @@ impl Dispatch {
         2 * Millis::from(self.policy.beat_ms)
     }
 
+    /// Workers of the same machine as this one, itself included, that fell silent without a word.
+    pub fn vanished(&self, now: Millis, worker: WorkerId) -> usize {
+        let Some(of) = self.workers.get(&worker) else { return 0 };
+        let is_one = |(id, other): &(&WorkerId, &Worker)| {
+            other.machine == of.machine && !other.left && other.seen.is_some() && !self.is_live(now, **id)
+        };
+        self.workers.iter().filter(is_one).count()
+    }
+
     /// The present workers that hold leases. Looks at every worker.
     pub fn busy(&self, now: Millis) -> Busy {
         let mut busy = Busy::default();

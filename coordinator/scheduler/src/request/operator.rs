@@ -191,7 +191,8 @@ impl Request for Expire {
         });
         let told: BTreeSet<_> = told.collect();
         let told = ended.iter().map(|(worker, _)| *worker).filter(|worker| told.contains(worker));
-        let news = NewEvent::lapses(told.map(|worker| (worker, dispatch.is_live(now, worker))));
+        let told = told.map(|worker| (worker, dispatch.is_live(now, worker)));
+        let news = NewEvent::lapses(told, |worker| dispatch.vanished(now, worker));
         transaction.tell(news);
         Ok(())
     }
