@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::http::{curl, has_module, is_here};
@@ -68,7 +69,7 @@ fn overlays_are_valid_and_safe() {
 
         let objects = objects(overlay);
         assert_eq!(said.matches(" passed ").count(), objects.len(), "{said}");
-        for kind in ["StatefulSet", "Deployment"] {
+        for kind in ["StatefulSet", "Job"] {
             let pod = pod(&objects, kind);
             assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
             assert_eq!(pod["automountServiceAccountToken"], false);
@@ -89,7 +90,7 @@ fn overlays_are_valid_and_safe() {
                 assert!(volume["secret"].is_null() || volume["secret"]["defaultMode"] == 0o440);
             }
         }
-        let worker = pod(&objects, "Deployment");
+        let worker = pod(&objects, "Job");
         let env = worker["containers"][0]["env"].as_array().expect("a list");
         let drain = env.iter().find(|entry| entry["name"] == "NQUEENS_DRAIN_SECONDS").expect("it drains");
         let drain: u64 = drain["value"].as_str().and_then(|text| text.parse().ok()).expect("seconds");
@@ -153,7 +154,7 @@ fn what_the_pods_run_counts_a_board() {
     for overlay in OVERLAYS {
         let (place, objects) = (Place::new(), objects(overlay));
         make_secrets(&place);
-        let [head, node] = ["StatefulSet", "Deployment"].map(|kind| pod(&objects, kind));
+        let [head, node] = ["StatefulSet", "Job"].map(|kind| pod(&objects, kind));
         let mut coordinator = Coordinator::of(&mut command(&place, &head));
         let container = &head["containers"][0];
         for probe in ["livenessProbe", "readinessProbe"] {
@@ -196,4 +197,50 @@ fn what_the_pods_run_counts_a_board() {
         }
         assert!(place.path("data/nqueens.db").exists() && place.path("spool/results").exists());
     }
+}
+
+/// Notes what it was asked, finds no secrets, and makes a join file.
+const KUBECTL: &str = r#"#!/bin/sh
+echo "$*" >> "${0%/*}/calls"
+case $* in
+    "get namespace"* | *"get secret"*) exit 1 ;;
+    *"get job"*) cat "${0%/*}/job" ;;
+    *"join create"*) echo '{}' ;;
+esac
+"#;
+
+#[test]
+fn one_command_makes_everything_and_workers_come_after_the_run() {
+    let calls = |job: &str, arguments: &str| {
+        let place = Place::new().with_file("kubectl", KUBECTL).with_file("job", job);
+        place.set_mode("kubectl", 0o700);
+        let mut command = place.program(format!("{ROOT}/deploy/kubernetes/start"));
+        command.args(arguments.split(' ')).env("KUBECTL", place.path("kubectl"));
+        let outcome = Outcome::of(&mut command);
+        assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+        let calls = std::fs::read_to_string(place.path("calls")).expect("text");
+        let folder = Path::new(ROOT).canonicalize().expect("a folder");
+        let calls = calls.replace(&format!("{}/deploy/kubernetes/", folder.display()), "");
+        let calls = calls.replace("--namespace nqueens ", "").replace("app.kubernetes.io/name", "name");
+        calls.lines().filter(|call| !call.starts_with("get")).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(calls("", "many 20 --priority 1"), @r"
+    create namespace nqueens
+    create secret generic nqueens-coordinator --from-file=worker.token --from-file=operator.token
+    apply -k many --selector name!=nqueens-worker
+    rollout status statefulset nqueens-coordinator
+    exec nqueens-coordinator-0 -- /nqueens join create --coordinator https://nqueens-coordinator:7327 --worker-token-file /secrets/worker.token
+    create secret generic nqueens-worker --from-file=cluster.join
+    exec nqueens-coordinator-0 -- /nqueens submit 20 --priority 1
+    apply -k many --selector name=nqueens-worker
+    ");
+    // What has ended is made again.
+    let again = calls("Complete", "one-node");
+    assert_snapshot!(again.split_once("rollout").expect("a rollout").1, @r"
+     status statefulset nqueens-coordinator
+    exec nqueens-coordinator-0 -- /nqueens join create --coordinator https://nqueens-coordinator:7327 --worker-token-file /secrets/worker.token
+    create secret generic nqueens-worker --from-file=cluster.join
+    delete job nqueens-worker --wait
+    apply -k one-node --selector name=nqueens-worker
+    ");
 }
