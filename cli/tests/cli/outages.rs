@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
@@ -303,4 +303,26 @@ fn colours_are_multiplied_exactly_whoever_dies() {
     assert_eq!(code, 0, "{verified}");
     assert!(verified.contains("20 of ") && verified.contains("all equal"), "{verified}");
     cluster.close();
+}
+
+/// `cargo test --release -p nqueens --test cli -- --ignored --nocapture workers_are_back`
+#[test]
+#[ignore = "500 processes, to measure"]
+fn so_many_workers_are_back_after_a_kill_of_their_coordinator() {
+    let mut cluster = Cluster::start("");
+    cluster.operator("submit 22 --plan border --replicate 0");
+    let mut workers = Vec::new();
+    while workers.len() < 500 {
+        let names: Vec<_> = (0..50).map(|number| format!("w{}", workers.len() + number)).collect();
+        workers.extend(names.iter().map(|name| cluster.worker(name, name)));
+        eventually("they have come", || (cluster.workers().len() == workers.len()).then_some(()));
+    }
+    cluster.kill_coordinator();
+    sleep(Duration::from_secs(5));
+    cluster.restart_coordinator("");
+    let begun = Instant::now();
+    for wanted in [450, 495, 500] {
+        eventually("they are back", || (cluster.workers().len() >= wanted).then_some(()));
+        println!("{wanted} of 500 workers are back after {:.1} s", begun.elapsed().as_secs_f64());
+    }
 }
