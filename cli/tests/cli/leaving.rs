@@ -208,7 +208,7 @@ struct MemoryGroup(PathBuf);
 impl MemoryGroup {
     /// With a limit on all that is in it, and a group inside for the process; `None` where that is not allowed.
     fn create(bytes: u64) -> Option<Self> {
-        let group = format!("nqueens-test-{}", std::process::id());
+        let group = format!("nqueens-test-{}-{bytes}", std::process::id());
         let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         let (place, limit) =
             places.into_iter().find(|(place, _)| Path::new(place).join("memory.stat").exists())?;
@@ -217,6 +217,17 @@ impl MemoryGroup {
         let made = Self(group);
         fs::write(made.0.join(limit), bytes.to_string()).ok()?;
         Some(made)
+    }
+
+    /// Runs `nqueens` in it.
+    fn run(&self, place: &Place, arguments: &str) -> crate::Outcome {
+        let enter = format!("echo $$ > {}/inside/cgroup.procs && exec \"$@\"", self.0.display());
+        let mut command = place.program("sh");
+        command
+            .args(["-c", &enter, "sh", crate::NQUEENS])
+            .args(arguments.split(' '))
+            .envs([crate::NO_DEVICES]);
+        crate::Outcome::of(&mut command)
     }
 }
 
@@ -229,20 +240,29 @@ impl Drop for MemoryGroup {
 }
 
 #[test]
+fn a_worker_has_as_many_threads_as_its_memory_is_for() {
+    let (place, _coordinator) = cluster("");
+    let start = "worker --join join --idle-timeout 1s --threads 16";
+    let group = |megabytes: u64| MemoryGroup::create(megabytes << 20);
+    let (Some(small), Some(tiny)) = (group(200), group(70)) else {
+        return skipped("the right to make control groups");
+    };
+    let fewer = small.run(&place, start);
+    assert_eq!(fewer.code, 0, "{}", fewer.stderr);
+    assert!(fewer.stderr.contains("3 threads count in place of 16"), "{}", fewer.stderr);
+    let refused = tiny.run(&place, start);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("control group /"), "{}", refused.stderr);
+    assert_eq!(tiny.run(&place, &format!("{start} --memory 1MB")).code, 0);
+}
+
+#[test]
 fn the_limit_of_a_group_above_counts() {
     let Some(group) = MemoryGroup::create(300 << 20) else {
         return skipped("the right to make control groups");
     };
     let place = Place::new();
-    let enter = format!("echo $$ > {}/inside/cgroup.procs && exec \"$@\"", group.0.display());
-    let run = |arguments: &str| {
-        let mut command = place.program("sh");
-        command
-            .args(["-c", &enter, "sh", crate::NQUEENS])
-            .args(arguments.split(' '))
-            .envs([crate::NO_DEVICES]);
-        crate::Outcome::of(&mut command)
-    };
+    let run = |arguments: &str| group.run(&place, arguments);
     let doctor = run("doctor");
     assert_eq!(doctor.code, 0, "{}", doctor.stderr);
     let line = doctor.stdout.lines().find(|line| line.contains("control group")).expect("it is found");
