@@ -4,11 +4,13 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use nqueens_model::PROGRESS;
 use serde_json::json;
-use tracing::Level;
 use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{Targets, filter_fn};
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::fmt::{self, format};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit;
@@ -27,13 +29,21 @@ pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogForm
     let filter = filter.unwrap_or_else(|| default.parse().expect("the default is a filter"));
     // Each stranger who breaks the rules of HTTP/2 can bring about many of its warnings, which could fill the disk.
     let wanted = filter_fn(|of| !of.target().starts_with("h2") || *of.level() != Level::WARN);
-    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(std::io::stderr);
     if format == LogFormat::Json {
+        let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(std::io::stderr);
         let lines = lines.json().flatten_event(true).with_span_list(false).finish();
         return lines.with(filter).with(wanted).init();
     }
-    let lines = lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).finish();
-    lines.with(filter).with(wanted).init();
+    let with_colours = std::io::stderr().is_terminal() && colours_wanted();
+    let is_sentence = |of: &Metadata<'_>| of.target() == PROGRESS;
+    let others = fmt::layer().with_writer(std::io::stderr).with_ansi(with_colours);
+    let sentences = fmt::layer().with_writer(std::io::stderr).with_ansi(with_colours);
+    let sentences = sentences.with_target(false).fmt_fields(format::debug_fn(|line, field, value| {
+        if field.name() == "message" { write!(line, "{value:?}") } else { Ok(()) }
+    }));
+    let sentences = sentences.with_filter(filter_fn(is_sentence));
+    let others = others.with_filter(filter_fn(move |of| !is_sentence(of)));
+    tracing_subscriber::registry().with(sentences).with(others).with(filter).with(wanted).init();
 }
 
 /// Whether colours may be used where they can be seen: not if `NO_COLOR` is set to anything (<https://no-color.org>).

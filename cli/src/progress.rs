@@ -7,11 +7,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_model::id::RunId;
-use nqueens_model::numbers;
-use nqueens_model::operator::{Interval, Progress, RunStatus};
+use nqueens_model::operator::{Progress, RunStatus};
 use tokio::sync::watch;
 
-use crate::output::{harmless, percent, thousands};
+use crate::output::{harmless, thousands};
 
 /// Between two lines where there is no terminal.
 pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -63,27 +62,10 @@ pub(crate) async fn show(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) 
     }
 }
 
-/// How far a run is that is being planned.
-pub(crate) fn describe_planning(run: &Progress) -> String {
-    let (planned, jobs) = (thousands(run.planned.unwrap_or(run.jobs)), thousands(run.jobs));
-    format!("{planned} of about {jobs} jobs stored")
-}
-
-/// Progress, time left, speed and estimated total of a run, in one line; what matters most comes first.
+/// A run in one line, with its estimated total at the end.
 pub(crate) fn describe(run: &Progress) -> String {
-    if run.planned.is_some() {
-        return format!("planning, {}", describe_planning(run));
-    }
-    let (share, done, jobs) = (percent(run.share_done), thousands(run.done), thousands(run.jobs));
-    let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
-    let parts = [
-        Some(format!("{share}, {left} left, {done} of {jobs} jobs")),
-        (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
-        (run.checks.open > 0).then(|| format!("{} to check", thousands(run.checks.open))),
-        run.speed.map(|speed| numbers::speed(speed.states_per_s)),
-        run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let total = run.estimated_total.map(|total| format!("  TOTAL about {}", total.describe_count()));
+    run.line() + &total.unwrap_or_default()
 }
 
 /// How a run ended; `None` of one that is open.

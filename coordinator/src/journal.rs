@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_model::operator::{Interval, RunState};
+use nqueens_model::PROGRESS;
+use nqueens_model::operator::{Progress, RunState};
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 use tracing::{error, info};
@@ -37,17 +38,17 @@ pub(crate) async fn keep(
 
 /// People read the message, programs the fields.
 fn write(run: &RunProgress) {
-    let speed = run.measured.map(|measured| measured.speed);
-    let left = run.time_left_s();
-    let total = run.estimated_total();
+    let progress = Progress::from(run);
+    let (speed, left, total) = (progress.speed, progress.time_left_s, progress.estimated_total);
     info!(
+        target: PROGRESS,
         run = %run.id,
         n = run.plan.n().get(),
-        done = run.sums.done,
-        jobs = run.jobs,
-        quarantined = run.sums.quarantined,
-        share = (1e6 * run.share_done()).round() / 1e6,
-        workers = (run.workers > 0).then_some(run.workers),
+        done = progress.done,
+        jobs = progress.jobs,
+        quarantined = progress.quarantined,
+        share = (1e6 * progress.share_done).round() / 1e6,
+        workers = progress.workers,
         threads = speed.map(|speed| (10.0 * speed.threads).round() / 10.0),
         states_per_s = speed.map(|speed| whole(speed.states_per_s)),
         time_left_s = left.map(|left| whole(left.value)),
@@ -56,18 +57,12 @@ fn write(run: &RunProgress) {
         estimated_total = total.map(|total| tracing::field::display(total.value.round())),
         estimated_total_low = total.map(|total| tracing::field::display(total.low.round())),
         estimated_total_high = total.map(|total| tracing::field::display(total.high.round())),
-        "progress: {:.3} % done, {} left, TOTAL about {}",
-        100.0 * run.share_done(),
-        left.map_or_else(unknown, Interval::describe_time),
-        total.map_or_else(unknown, Interval::describe_count),
+        "{}",
+        progress.line(),
     );
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 fn whole(number: f64) -> u64 {
     number.round() as u64
-}
-
-fn unknown() -> String {
-    "?".to_owned()
 }

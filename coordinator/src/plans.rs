@@ -55,6 +55,7 @@ impl UnplannedRun {
             measured: None,
             threads: None,
             workers: 0,
+            recounts_wanted: None,
             is_over: false,
         }
     }

@@ -4,11 +4,12 @@ use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::plan::Plan;
 use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
+use nqueens_model::numbers::thousands;
 use nqueens_model::operator::{DiskRoom, Interval, Progress, RunState, RunStatus};
 use nqueens_scheduler::{AcceptedSums, Millis, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
-use crate::speed::{DOUBT_MAX, Speeds};
+use crate::speed::Speeds;
 
 /// All runs at one moment.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +39,7 @@ impl Snapshot {
             measured: speeds.of(run),
             threads: speeds.threads(run),
             workers: speeds.workers(run),
+            recounts_wanted: Some(dispatch.recounts_wanted(run)),
             is_over: run.state().is_open() && dispatch.is_over(now, run),
             ..RunProgress::of(run)
         });
@@ -87,6 +89,8 @@ pub struct RunProgress {
     pub threads: Option<f64>,
     /// Workers that are present and hold leases of it.
     pub workers: usize,
+    /// Jobs, or parts of them, that the coordinator is to recount before there is a total; `None` where a ledger alone is known.
+    pub(crate) recounts_wanted: Option<u32>,
     /// Nothing is left to be counted of it, and it has no total yet.
     pub(crate) is_over: bool,
 }
@@ -96,8 +100,8 @@ impl RunProgress {
     pub(crate) fn of(run: &Run) -> Self {
         let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
         let (sums, measured, threads, workers) = (*run.sums(), None, None, 0);
-        let is_over = false;
-        Self { id, plan, state, jobs, planned: None, sums, measured, threads, workers, is_over }
+        let (planned, recounts_wanted, is_over) = (None, None, false);
+        Self { id, plan, state, jobs, planned, sums, measured, threads, workers, recounts_wanted, is_over }
     }
 
     /// The run in full; its state is the row's.
@@ -136,30 +140,43 @@ impl RunProgress {
         Some(sample.total(solutions, moments.xy, moments.yy))
     }
 
-    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said. As long as
-    /// too few results have come in to measure a speed, all threads are taken to count that may.
+    /// Until all jobs are done, in seconds, if those who count go on as they do; `None` while that can't be said. Before a speed is
+    /// measured, all threads are taken to count that may.
     pub fn time_left_s(&self) -> Option<Interval> {
-        let measured = self.measured.map(|found| (found.speed.threads, found.doubt));
-        let (threads, doubt) = measured.or_else(|| Some((self.threads?, DOUBT_MAX)))?;
-        let work = self.estimated_work_left_s()?;
-        let spread = Interval { high: work.high / (1.0 - doubt), low: work.low / (1.0 + doubt), ..work };
-        Some(spread.map(|thread_s| thread_s / threads))
+        let sample = self.sample(1)?;
+        let work = sample.x_all - sample.x;
+        if let Some(measured) = self.measured {
+            return Some(measured.time_left_s(work));
+        }
+        let value = to_f64(self.sums.accepted.elapsed_us) / 1e6 / sample.x * work / self.threads?;
+        Some(Interval { value, low: value / ROUGHLY, high: value * ROUGHLY })
     }
 
-    /// Thread time that the open jobs will take, in seconds, estimated from those that are done.
-    fn estimated_work_left_s(&self) -> Option<Interval> {
-        let sample = self.sample(1)?;
-        let AcceptedSums { elapsed_us, moments, .. } = self.sums.accepted;
-        let ratio = to_f64(elapsed_us) / sample.x;
-        let variance = sample.residual_variance(ratio, moments.xt, moments.tt);
-        let (all, open) = (sample.jobs, sample.jobs - sample.done);
-        let value = ratio * (sample.x_all - sample.x) / 1e6;
-        if self.sums.done < JOBS_MIN {
-            return Some(Interval { value, low: value / ROUGHLY, high: value * ROUGHLY });
+    /// What an active run waits for that can't tell its time left, for people.
+    fn waits_for(&self) -> Option<String> {
+        let Sums { done, quarantined, checks, .. } = self.sums;
+        let recounts_wanted = self.recounts_wanted?;
+        if self.state != RunState::Active || self.time_left_s().is_some() {
+            return None;
         }
-        // Both the ratio and the open jobs themselves scatter.
-        let error = (open * all / sample.done * variance).sqrt();
-        Some(around(value, error / 1e6))
+        if done < self.jobs {
+            let what = match (self.workers, done + quarantined == self.jobs) {
+                (_, true) => "somebody to look at the jobs in quarantine",
+                (0, _) => "workers",
+                _ => "the first results",
+            };
+            return Some(format!("waiting for {what}"));
+        }
+        let parts =
+            |what, made, all| format!("waiting for {what}: {} of {}", thousands(made), thousands(all));
+        Some(if checks.open > 0 {
+            let made = checks.agreed + checks.settled;
+            parts("second counts", made, made + checks.open)
+        } else if checks.recounted < recounts_wanted && !self.is_over {
+            parts("recounts", checks.recounted, recounts_wanted)
+        } else {
+            "adding up".to_owned()
+        })
     }
 
     /// The done jobs, if they are not all, and at least so many.
@@ -192,6 +209,7 @@ impl From<&RunProgress> for Progress {
             estimated_total: run.estimated_total(),
             speed: run.measured.map(|measured| measured.speed),
             time_left_s: run.time_left_s(),
+            waits_for: run.waits_for(),
             checks: run.sums.checks,
             workers: (run.workers > 0).then(|| u32::try_from(run.workers).unwrap_or(u32::MAX)),
         }
@@ -201,7 +219,7 @@ impl From<&RunProgress> for Progress {
 /// Done jobs from which on it can be said how far an estimate may be off.
 pub(crate) const JOBS_MIN: u32 = 20;
 
-/// The time left that fewer jobs suggest is off by less than this factor, as a rule.
+/// The time left is off by less than this factor, as a rule, where no speed is measured.
 const ROUGHLY: f64 = 2.0;
 
 /// Standard errors on either side of an interval: it holds the truth 95 times of 100.
@@ -227,7 +245,7 @@ impl JobSample {
         let (all, done) = (self.jobs, self.done);
         let error = (all * (all - done) / done * variance).sqrt();
         let value = (ratio * self.x_all).max(found);
-        Interval { low: (value - Z * error).max(found), ..around(value, error) }
+        Interval { value, low: (value - Z * error).max(found), high: value + Z * error }
     }
 
     /// Variance of `y - ratio x` over the sample, where `ratio` is sum y / sum x.
@@ -236,34 +254,27 @@ impl JobSample {
     }
 }
 
-/// The interval around a value of this standard error.
-fn around(value: f64, error: f64) -> Interval {
-    Interval { value, low: (value - Z * error).max(0.0), high: value + Z * error }
-}
-
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::board::BoardSize;
     use nqueens_kernel::counts::Counts;
     use nqueens_kernel::plan::PlanKind;
-    use nqueens_model::operator::Speed;
 
     use super::*;
 
-    /// A run of 400 jobs of uneven work whose solutions and times follow the work loosely, a pseudo-random 60 of them
-    /// done.
-    fn half_way(seed: u64) -> (RunProgress, f64, f64) {
+    /// A run of 400 jobs of uneven work whose solutions follow the work loosely, a pseudo-random 60 of them done; and its total.
+    fn half_way(seed: u64) -> (RunProgress, f64) {
         let mut state = seed;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state >> 40
         };
         let mut sums = Sums::default();
-        let (mut total, mut time_left) = (0.0, 0.0);
+        let mut total = 0.0;
         for _ in 0..400 {
             let estimate = 1_000 + random() % 9_000;
             let counts = Counts::only8(estimate * (500 + random() % 1_000) / 700);
-            let elapsed_us = estimate * (800 + random() % 400);
+            let elapsed_us = 1_000 * estimate;
             sums.estimate += u128::from(estimate);
             total += to_f64(counts.total());
             // 60 of 400 on average; the exact number does not matter.
@@ -271,8 +282,6 @@ mod tests {
                 sums.done += 1;
                 sums.estimate_done += u128::from(estimate);
                 sums.accepted.add(estimate, counts, 0, elapsed_us, elapsed_us).unwrap();
-            } else {
-                time_left += to_f64(elapsed_us) / 1e6;
             }
         }
         let plan = Plan::with_states_per_job(BoardSize::MAX, PlanKind::Border, 1);
@@ -288,67 +297,68 @@ mod tests {
                 measured: None,
                 threads: None,
                 workers: 0,
+                recounts_wanted: Some(60),
                 is_over: false,
             },
             total,
-            time_left,
         )
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
-        let mut held = [0; 2];
-        for seed in 0..1_000 {
-            let (run, total, time_left) = half_way(seed);
-            let within = |interval: Interval, truth| interval.low <= truth && truth <= interval.high;
-            held[0] += i32::from(within(run.estimated_total().unwrap(), total));
-            held[1] += i32::from(within(run.estimated_work_left_s().unwrap(), time_left));
-        }
-        for held in held {
-            assert!((925..=975).contains(&held), "{held} of 1,000 instead of 950");
-        }
-    }
-
-    #[test]
-    fn time_left_is_work_left_over_threads_and_as_doubtful() {
-        let (mut run, ..) = half_way(1);
-        assert_eq!(run.time_left_s(), None);
-        let work = run.estimated_work_left_s().unwrap();
-        let measured = |threads, doubt| Some(Measured { speed: Speed { threads, states_per_s: 1e9 }, doubt });
-        run.measured = measured(4.0, 0.0);
-        assert_eq!(run.time_left_s(), Some(work.map(|thread_s| thread_s / 4.0)));
-        run.measured = measured(4.0, 0.25);
-        let spread = Interval { value: work.value / 4.0, low: work.low / 5.0, high: work.high / 3.0 };
-        assert_eq!(run.time_left_s(), Some(spread));
+    fn an_interval_holds_the_total_as_often_as_it_says() {
+        let held = (0..1_000).filter(|seed| {
+            let (run, total) = half_way(*seed);
+            let interval = run.estimated_total().unwrap();
+            interval.low <= total && total <= interval.high
+        });
+        let held = held.count();
+        assert!((925..=975).contains(&held), "{held} of 1,000 instead of 950");
     }
 
     #[test]
     fn what_is_done_needs_no_estimate() {
-        let (mut run, ..) = half_way(1);
+        let (mut run, _) = half_way(1);
+        run.threads = Some(8.0);
+        assert!(run.estimated_total().is_some() && run.time_left_s().is_some());
         (run.sums.done, run.sums.estimate_done) = (run.jobs, run.sums.estimate);
-        assert_eq!((run.estimated_total(), run.estimated_work_left_s()), (None, None));
-    }
-
-    #[test]
-    fn a_few_jobs_make_a_rough_estimate_of_the_time_left_alone() {
-        let (mut run, ..) = half_way(1);
-        run.sums.done = JOBS_MIN - 1;
-        assert_eq!(run.estimated_total(), None);
-        let Interval { value, low, high } = run.estimated_work_left_s().unwrap();
-        assert_eq!((low, high), (value / 2.0, value * 2.0));
-        run.sums.done = 0;
-        assert_eq!(run.estimated_work_left_s(), None);
+        assert_eq!((run.estimated_total(), run.time_left_s()), (None, None));
     }
 
     #[test]
     fn before_a_speed_is_measured_all_threads_are_taken_to_count() {
-        let (mut run, ..) = half_way(1);
+        let (mut run, _) = half_way(1);
+        assert_eq!(run.time_left_s(), None, "nobody counts");
         run.threads = Some(8.0);
-        let work = run.estimated_work_left_s().unwrap();
-        let rough = Interval { value: work.value / 8.0, low: work.low / 12.0, high: work.high / 4.0 };
-        let said = run.time_left_s().unwrap();
-        for (said, rough) in [(said.value, rough.value), (said.low, rough.low), (said.high, rough.high)] {
-            assert!((said / rough - 1.0).abs() < 1e-9, "{said} {rough}");
-        }
+        let left = run.time_left_s().unwrap();
+        let work = to_f64(run.sums.estimate - run.sums.estimate_done);
+        // Each thousandth of a second counts a state.
+        assert!((left.value / (work / 1e3 / 8.0) - 1.0).abs() < 1e-9, "{left:?}");
+        assert_eq!((left.low, left.high), (left.value / 2.0, left.value * 2.0));
+        run.sums.done = JOBS_MIN - 1;
+        assert!(run.estimated_total().is_none() && run.time_left_s().is_some());
+        run.sums.done = 0;
+        assert_eq!(run.time_left_s(), None);
+    }
+
+    #[test]
+    fn a_run_without_a_time_left_says_what_it_waits_for() {
+        let (mut run, _) = half_way(1);
+        let mut says = |change: fn(&mut RunProgress)| {
+            change(&mut run);
+            run.waits_for().unwrap_or_default()
+        };
+        assert_eq!(says(|_| ()), "waiting for workers");
+        assert_eq!(says(|run| run.workers = 1), "waiting for the first results");
+        assert_eq!(says(|run| run.threads = Some(1.0)), "");
+        assert_eq!(
+            says(|run| (run.sums.done, run.sums.checks.open, run.sums.checks.agreed) = (400, 409, 3)),
+            "waiting for second counts: 3 of 412"
+        );
+        assert_eq!(
+            says(|run| (run.sums.checks.open, run.sums.checks.recounted) = (0, 12)),
+            "waiting for recounts: 12 of 60"
+        );
+        assert_eq!(says(|run| run.is_over = true), "adding up");
+        assert_eq!(says(|run| run.state = RunState::Paused), "");
     }
 }

@@ -14,3 +14,6 @@ pub mod message;
 pub mod name;
 pub mod numbers;
 pub mod operator;
+
+/// Target of the log lines of a progress: for people these are sentences, and the fields are for programs.
+pub const PROGRESS: &str = "nqueens::progress";

@@ -394,7 +394,7 @@ async fn a_device_that_is_lost_at_any_time_is_an_event_and_costs_no_job() {
         let is_told = |event: &&Event| event.kind == EventKind::EngineFailed;
         let told: Vec<_> = events.borrow().iter().filter(is_told).map(|event| event.text.clone()).collect();
         let expected = ["failed and is tried once more", "is left alone from now on"]
-            .map(|what| format!("Worker 1 reports: abacus-0 (beads) {what}: fell off the bus."));
+            .map(|what| format!("test reports: abacus-0 (beads) {what}: fell off the bus."));
         assert_eq!(told, expected, "{boards}");
         let working = Working::start(&place.path().join("spool"), address);
         assert_eq!(service.total(&run).await, 724, "{boards}");

@@ -6,8 +6,7 @@ use clap::Args;
 use nqueens_model::operator::RunState;
 
 use crate::confirm::Confirmation;
-use crate::output::{Json, percent};
-use crate::progress::describe_planning;
+use crate::output::{Json, counted, percent};
 use crate::runtime::block_on;
 use crate::target::RunTarget;
 
@@ -82,7 +81,7 @@ impl RunStateChange {
         let run = run.progress;
         let (id, n) = (run.run, run.plan.n());
         let done = match run.planned {
-            Some(_) => format!("is being planned: {}", describe_planning(&run)),
+            Some(planned) => format!("is being planned, {} stored", counted(planned, "job")),
             None => format!("is {} done", percent(run.share_done)),
         };
         Ok(format!("run {id}, N = {n}, {done}. A cancelled run can't be resumed. Cancel it?"))

@@ -11,6 +11,8 @@ use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
 use nqueens_coordinator::{Access, Coordinator, Door, Error, Policy, Reader, RunRow, Timing, listen};
+use nqueens_model::PROGRESS;
+use nqueens_model::operator::Progress;
 use nqueens_web::{Document, pages};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
@@ -175,6 +177,7 @@ impl CoordinatorCommand {
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
         let backups = tokio::spawn(self.backups.make(self.db.clone()));
+        tell_of_runs(&coordinator);
         tokio::select! {
             served = &mut serving => served.context("the server panicked")?,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
@@ -185,6 +188,14 @@ impl CoordinatorCommand {
         coordinator.close().await;
         info!("coordinator is down");
         Ok(farewell(&told))
+    }
+}
+
+/// What a coordinator finds in its database when it starts again.
+fn tell_of_runs(coordinator: &Coordinator) {
+    let snapshot = coordinator.operator().watch().borrow().clone();
+    for run in snapshot.runs.iter().filter(|run| run.state.is_open()) {
+        info!(target: PROGRESS, run = %run.id, "found run {}: {}", run.id, Progress::from(run).line());
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn row(run: &RunStatus) -> Vec<String> {
         progress.plan.kind().to_string(),
         progress.state.name().to_owned(),
         done,
-        left.unwrap_or_else(unknown),
+        left.or_else(|| progress.waits_for.clone()).unwrap_or_else(unknown),
         total.unwrap_or_else(unknown),
     ]
 }

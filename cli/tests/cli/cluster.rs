@@ -245,7 +245,7 @@ fn a_watch_outlives_the_coordinator() {
     let mut stdout = watch.stdout();
     let mut line = String::new();
     stdout.read_line(&mut line).expect("text");
-    assert!(line.starts_with(&format!("{run}  N = 10: 0.0 %, ? left, 0 of ")), "{line}");
+    assert!(line.starts_with(&format!("{run}  N=10 0.0 %  0/")), "{line}");
     let Coordinator { mut process, address } = coordinator;
     process.kill();
     eventually("it has noticed", || watch.said().contains("reconnecting").then_some(()));

@@ -2,8 +2,7 @@
 
 use std::io::BufRead;
 
-use nqueens_model::numbers;
-use nqueens_model::operator::Interval;
+use nqueens_model::{PROGRESS, numbers};
 use serde_json::Value;
 
 use crate::Place;
@@ -41,11 +40,10 @@ impl Figures {
 
     /// Of the last line about a run.
     fn of_log(log: &str, run: &str) -> Option<Self> {
-        let is_it = |line: &&str| line.contains("progress: ") && line.contains(&format!("run={run} "));
-        let line = log.lines().rfind(is_it)?;
-        let value = |name: &str| {
-            line.split(' ').find_map(|field| field.strip_prefix(&format!("{name}=")))?.parse().ok()
-        };
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut lines = lines.filter(|line| line["target"] == PROGRESS && line["run"] == run);
+        let line = lines.next_back()?;
+        let value = |name: &str| line[name].as_f64();
         Some(Self {
             states_per_s: value("states_per_s"),
             time_left_s: ["time_left_s", "time_left_low_s", "time_left_high_s"].map(value),
@@ -63,19 +61,19 @@ impl Figures {
     /// As `watch` writes them for people.
     fn told(&self) -> Option<[String; 3]> {
         let [Some(value), Some(low), Some(high)] = self.time_left_s else { return None };
-        let left = Interval { value, low, high }.describe_time();
+        let [left, low, high] = [value, low, high].map(numbers::span);
         let (speed, workers) = (self.states_per_s?, self.workers?);
         Some([
-            format!(" {left} left, "),
-            format!(", {}", numbers::speed(speed)),
-            format!(", {}", numbers::counted(workers, "worker")),
+            format!("  {left} left ({low}..{high})"),
+            format!("  {}", numbers::speed(speed)),
+            format!("  {}", numbers::counted(workers, "worker")),
         ])
     }
 }
 
 /// How many progress lines there are.
 fn progress_lines(coordinator: &Coordinator) -> usize {
-    coordinator.process.said().matches("progress: ").count()
+    coordinator.process.said().matches(PROGRESS).count()
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
     let place = Place::new();
     // Results come in every few seconds, and meanwhile no figure changes.
     let options = "--sync-seconds 5 --progress-seconds 1";
-    let coordinator = Coordinator::start(&place, &[], options);
+    let coordinator = Coordinator::start(&place, &[("NQUEENS_LOG_FORMAT", "json")], options);
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
     // Both outlast any test. A job of the first takes some seconds; the jobs of the second are larger than all that a worker asks for at once.
     let submit = |run: &str| place.stdout(&format!("submit {run} {at}")).trim_end().to_owned();
@@ -137,10 +135,8 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
         let nothing = Figures::default();
         assert_eq!((waits, lines_in_json[1].clone()), (nothing.clone(), nothing.clone()));
         assert_eq!(others, (nothing.clone(), nothing.clone(), nothing), "of the run that waits");
-        assert!(plain[1].contains(" 0.0 %, ? left, 0 of "), "{}", plain[1]);
-        for unknown in ["states/s", "worker"] {
-            assert!(!plain[1].contains(unknown), "{}", plain[1]);
-        }
+        assert!(plain[1].contains("  N=24 0.0 %  0/"), "{}", plain[1]);
+        assert!(plain[1].ends_with(" jobs  waiting for workers"), "{}", plain[1]);
         Some(())
     });
     assert!(get(&page, "/metrics").body.contains("\nnqueens_workers_busy 1\n"), "of the whole cluster");

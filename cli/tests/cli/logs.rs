@@ -1,5 +1,6 @@
 //! Logs for programs: an object a line.
 
+use nqueens_model::PROGRESS;
 use serde_json::Value;
 
 use crate::Place;
@@ -59,8 +60,7 @@ fn logs_of_coordinator_and_worker_in_json() {
     let name = met["span"]["request"].as_str().expect("the name of the call that led to it");
     let done = log.iter().find(|line| line["message"] == "run is done").expect("seen above");
     assert_eq!((&done["run"], &done["n"], &done["total"]), (&small.into(), &8.into(), &"92".into()));
-    let progress =
-        |line: &&Value| line["message"].as_str().is_some_and(|text| text.starts_with("progress: "));
+    let progress = |line: &&Value| line["target"] == PROGRESS;
     let last = log.iter().rfind(progress).expect("one a second");
     assert_eq!((&last["run"], &last["n"], &last["level"]), (&id.into(), &20.into(), &"INFO".into()));
     for field in ["done", "jobs", "quarantined"] {

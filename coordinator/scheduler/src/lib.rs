@@ -24,8 +24,8 @@ mod transaction;
 
 pub use change::{Change, JudgedResult, Recount};
 pub use dispatch::{
-    Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, Differing, Dispatch, Held, InDoubt,
-    JobState, JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Outcast, Policy, Run,
+    Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, Crew, Differing, Dispatch, Held, InDoubt,
+    JobState, JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Outcast, Pace, Policy, Run,
     RunSettings, Sums, Task, Why, Worker,
 };
 pub use new_event::{NewEvent, Stalls};

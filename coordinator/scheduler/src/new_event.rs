@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use nqueens_model::id::{JobId, RunId, WorkerId};
-use nqueens_model::numbers::thousands;
+use nqueens_model::numbers::{counted, thousands};
 use nqueens_model::operator::{EventKind, RunState};
 use tracing::warn;
 
@@ -37,37 +37,39 @@ impl NewEvent {
         Self { kind, run: None, worker: None, text: text.to_owned() }
     }
 
-    /// Ended leases, each with whether its worker still sends heartbeats: one event per worker. `vanished` workers of its machine
-    /// fell silent; several in a row are no accident.
+    /// Ended leases, each with its worker, the machine of that, and whether it still sends heartbeats: one event per worker.
+    /// `vanished` workers of its machine fell silent; several in a row are no accident.
     pub(crate) fn lapses(
-        ended: impl IntoIterator<Item = (WorkerId, bool)>,
+        ended: impl IntoIterator<Item = (WorkerId, Machine, bool)>,
+        lease_ms: Millis,
         vanished: impl Fn(WorkerId) -> usize,
     ) -> Vec<Self> {
-        let mut leases = BTreeMap::<_, usize>::new();
-        for lapse in ended {
-            *leases.entry(lapse).or_default() += 1;
+        let mut leases = BTreeMap::<_, (Machine, u64)>::new();
+        for (worker, machine, heard_of) in ended {
+            leases.entry((worker, heard_of)).or_insert((machine, 0)).1 += 1;
         }
-        let news = leases.into_iter().map(|((worker, heard_of), leases)| {
-            let (kind, what) = if heard_of {
-                (EventKind::WorkerStalled, "sends heartbeats, but its counting makes no progress")
+        let news = leases.into_iter().map(|((worker, heard_of), (machine, leases))| {
+            let jobs = counted(leases, "job");
+            let (kind, mut text) = if heard_of {
+                let what = "sends heartbeats, but its counting makes no progress";
+                (EventKind::WorkerStalled, format!("{machine} {what}: {jobs} back."))
             } else {
-                (EventKind::WorkerLost, "sent no heartbeat in time")
+                let silent = format!("after {} s without a heartbeat", lease_ms / 1_000);
+                (EventKind::WorkerLost, format!("{machine} lost {silent}: {jobs} back."))
             };
-            warn!(%worker, leases, "worker {what}: its jobs go to other workers");
-            let leases = thousands(leases);
-            let mut text = format!("Worker {worker} {what}: {leases} of its jobs go to other workers.");
             let vanished = if heard_of { 0 } else { vanished(worker) };
             if vanished >= VANISHED_MANY {
                 let _ = write!(text, " Memory? {vanished} workers of its name have vanished like this.");
             }
+            warn!(%worker, leases, "{text}");
             Self { kind, run: None, worker: Some(worker), text }
         });
         news.collect()
     }
 
-    pub(crate) fn engine_failed(worker: WorkerId, fault: &str) -> Self {
-        warn!(%worker, fault, "an engine failed");
-        let text = format!("Worker {worker} reports: {fault}.");
+    pub(crate) fn engine_failed(worker: WorkerId, machine: &Machine, fault: &str) -> Self {
+        let text = format!("{machine} reports: {fault}.");
+        warn!(%worker, "{text}");
         Self { kind: EventKind::EngineFailed, run: None, worker: Some(worker), text }
     }
 
@@ -140,20 +142,25 @@ impl Stalls {
 
 #[cfg(test)]
 mod tests {
+    use nqueens_model::credential::Credential;
+
     use super::*;
 
     #[test]
     fn a_line_for_each_worker() {
-        let worker = |id| WorkerId::new(id).unwrap();
-        let news = NewEvent::lapses([(worker(2), false), (worker(1), true), (worker(2), false)], |_| 2);
+        let lapse = |id, heard_of| {
+            let machine = Machine::new(Credential::shared(), if id == 1 { "attic" } else { "west" });
+            (WorkerId::new(id).unwrap(), machine, heard_of)
+        };
+        let news = NewEvent::lapses([lapse(2, false), lapse(1, true), lapse(2, false)], 60_000, |_| 2);
         let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
         assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
-        assert_eq!(news[1].text, "Worker 2 sent no heartbeat in time: 2 of its jobs go to other workers.");
-        let news = NewEvent::lapses(std::iter::repeat_n((worker(3), false), 1_204), |_| 3);
+        assert_eq!(news[0].text, "attic sends heartbeats, but its counting makes no progress: 1 job back.");
+        assert_eq!(news[1].text, "west lost after 60 s without a heartbeat: 2 jobs back.");
+        let news = NewEvent::lapses(std::iter::repeat_n(lapse(2, false), 1_204), 60_000, |_| 3);
         assert_eq!(
             news[0].text,
-            "Worker 3 sent no heartbeat in time: 1,204 of its jobs go to other workers. Memory? 3 workers of its name have \
-             vanished like this."
+            "west lost after 60 s without a heartbeat: 1,204 jobs back. Memory? 3 workers of its name have vanished like this."
         );
     }
 }

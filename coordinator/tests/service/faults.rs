@@ -37,9 +37,9 @@ async fn each_fault_of_a_worker_is_an_event_once() {
         .map(|event| (event.worker.as_ref().map_or(0, |worker| worker.id.get()), &*event.text))
         .collect();
     let expected = [
-        (1, "Worker 1 reports: the abacus failed."),
-        (1, "Worker 1 reports: it is left alone."),
-        (2, "Worker 2 reports: the abacus failed."),
+        (1, "worker 1 reports: the abacus failed."),
+        (1, "worker 1 reports: it is left alone."),
+        (2, "worker 2 reports: the abacus failed."),
     ];
     assert_eq!(told, expected);
     house.close().await;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Interval, RunState};
 use crate::id::RunId;
 use crate::json;
+use crate::numbers::{self, counted, percent, thousands};
 
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,8 +39,10 @@ pub struct Progress {
     /// How fast it goes; `None` while nobody counts, or too little is known.
     #[serde(flatten)]
     pub speed: Option<Speed>,
-    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` if that can't be said.
+    /// Until all jobs are done, in seconds, if those who count go on as they do; `None` if that can't be said.
     pub time_left_s: Option<Interval>,
+    /// Why no time is left to be told, for people; `None` while there is one, and of a run that is not active.
+    pub waits_for: Option<String>,
     /// Results that a second machine is to count.
     pub checks: CheckCounts,
     /// Present workers that hold jobs of it; `None` if there are none, as of a run that waits.
@@ -48,6 +51,31 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// A line for people: `N=22 40.8 %  455/1,110 jobs  112 G states/s  2 workers  1 min 31 s left (1 min 25 s..1 min 36 s)`.
+    pub fn line(&self) -> String {
+        let (n, jobs) = (self.plan.n(), thousands(self.jobs));
+        if let Some(planned) = self.planned {
+            return format!("N={n} planning: {} of about {jobs} jobs stored", thousands(planned));
+        }
+        let left = self.time_left_s.map(|left| {
+            format!(
+                "{} left ({}..{})",
+                numbers::span(left.value),
+                numbers::span(left.low),
+                numbers::span(left.high)
+            )
+        });
+        let parts = [
+            Some(format!("N={n} {}", percent(self.share_done))),
+            Some(format!("{}/{jobs} jobs", thousands(self.done))),
+            (self.quarantined > 0).then(|| format!("{} in quarantine", thousands(self.quarantined))),
+            self.speed.map(|speed| numbers::speed(speed.states_per_s)),
+            self.workers.map(|workers| counted(workers, "worker")),
+            self.waits_for.clone().or(left),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    }
+
     /// Whether somebody has jobs of it.
     pub fn is_counted(&self) -> bool {
         self.state == RunState::Active && self.leased > 0

@@ -256,6 +256,7 @@ mod tests {
                 estimated_total: Some(interval),
                 speed: Some(Speed { threads: 0.7, states_per_s: 1e300 }),
                 time_left_s: Some(interval),
+                waits_for: Some("waiting for workers".to_owned()),
                 checks: CheckCounts { open: 1, agreed: 2, settled: 3, unmade: 4, confirmed: 5, recounted: 6 },
                 workers: Some(5),
             },
@@ -277,6 +278,28 @@ mod tests {
     }
 
     #[test]
+    fn a_line_says_what_matters_in_120_characters() {
+        let mut progress = full().progress;
+        let left = Interval { value: 91.0, low: 85.0, high: 96.0 };
+        (progress.share_done, progress.done, progress.jobs) = (0.4082, 455, 1_110);
+        (progress.planned, progress.waits_for, progress.time_left_s) = (None, None, Some(left));
+        progress.speed = Some(Speed { threads: 2.0, states_per_s: 112e9 });
+        (progress.quarantined, progress.workers) = (0, Some(2));
+        let line = progress.line();
+        let expected = "N=27 40.8 %  455/1,110 jobs  112 G states/s  2 workers  \
+                        1 min 31 s left (1 min 25 s..1 min 36 s)";
+        assert_eq!(line, expected);
+        (progress.done, progress.quarantined, progress.share_done) = (19_455_000, 12, 0.9999);
+        progress.workers = Some(10_000);
+        progress.time_left_s = Some(left.map(|seconds| 1_000.0 * seconds));
+        assert!(progress.line().len() < 120, "{}", progress.line());
+        (progress.time_left_s, progress.waits_for) = (None, Some("adding up".to_owned()));
+        assert!(progress.line().ends_with("10,000 workers  adding up"), "{}", progress.line());
+        progress.planned = Some(300);
+        assert_eq!(progress.line(), "N=27 planning: 300 of about 1,110 jobs stored");
+    }
+
+    #[test]
     fn json_is_read_as_it_was_written() {
         let full = full();
         let mut bare = RunStatus {
@@ -290,6 +313,7 @@ mod tests {
         bare.progress.estimated_total = None;
         bare.progress.speed = None;
         bare.progress.time_left_s = None;
+        bare.progress.waits_for = None;
         bare.progress.workers = None;
         let unconfirmed = full.outcome.map(|outcome| Outcome { grounds: None, ..outcome });
         let runs =

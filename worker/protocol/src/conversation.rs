@@ -5,8 +5,10 @@ mod calls;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nqueens_model::PROGRESS;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{Registration, ReturnedLease, Session};
+use nqueens_model::numbers::{counted, thousands};
 use tracing::{info, warn};
 
 use self::calls::PendingCall;
@@ -27,6 +29,9 @@ const AWAY: Duration = Duration::from_mins(5);
 /// While a call is on its way, new results wait this long for its answer before they go to disk: the answer may empty
 /// the spool, but only if nothing new is in it.
 const ANSWER: Duration = Duration::from_secs(1);
+
+/// Between two lines in the log that say what was counted.
+const TELL_EVERY: Duration = Duration::from_mins(10);
 
 /// A worker's side of the conversation, from its first word to its last.
 pub struct Conversation {
@@ -60,6 +65,9 @@ pub struct Conversation {
     flushed: bool,
     /// The worker asked for leases and has not heard since: some may be its own without its knowing.
     in_doubt: bool,
+    /// When the log had its latest line of what was counted, and the results that it told of.
+    told_at: Moment,
+    told: u64,
     summary: Summary,
     actions: Vec<Action>,
 }
@@ -107,6 +115,8 @@ impl Conversation {
             giving_up: false,
             flushed: false,
             in_doubt: false,
+            told_at: Moment::ZERO,
+            told: 0,
             summary: Summary::default(),
             actions: Vec::new(),
         }
@@ -307,5 +317,17 @@ impl Conversation {
         let leaving = !matches!(self.phase, LifePhase::Working);
         let is_fault_new = self.faults.len() > self.faults_told;
         !self.outbox.is_empty() || !self.returned.is_empty() || is_fault_new || (leaving && self.in_doubt)
+    }
+
+    /// A line in the log every ten minutes.
+    fn tell(&mut self, now: Moment) {
+        let results = self.summary.accepted;
+        if now.saturating_sub(self.told_at) < TELL_EVERY {
+            return;
+        }
+        let (lately, leases) = (counted(results - self.told, "job"), self.leases.len());
+        (self.told_at, self.told) = (now, results);
+        let what = format!("{lately} counted in 10 minutes, {} in all", thousands(results));
+        info!(target: PROGRESS, results, leases, "{what}; {} here", counted(leases, "job"));
     }
 }

@@ -8,7 +8,7 @@ use nqueens_model::operator::{RunState, RunStatus};
 use super::source::Source;
 use super::{RETRY, WatchCommand};
 use crate::client::Unreachable;
-use crate::output::{counted, print_json, print_line};
+use crate::output::{print_json, print_line};
 use crate::progress::{conclusion, describe};
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -45,9 +45,8 @@ impl WatchCommand {
             return print_json(run.clone().view());
         }
         let run = &run.progress;
-        let state = if run.state == RunState::Paused { "paused, " } else { "" };
-        let workers = run.workers.map_or_else(String::new, |busy| format!(", {}", counted(busy, "worker")));
-        print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.plan.n(), describe(run)))
+        let state = if run.state == RunState::Paused { "  paused" } else { "" };
+        print_line(format_args!("{}  {}{state}", run.run, describe(run)))
     }
 
     /// Says how everything that was watched ended.

@@ -66,7 +66,7 @@ pub use review::{InDoubt, Outcast};
 pub use run::{Basis, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::{Machine, MachineReputation};
-pub use worker::{Busy, Worker};
+pub use worker::{Busy, Crew, Pace, Worker};
 
 use checks::Checks;
 use lease::{ActiveLease, LeaseEnd};
@@ -298,6 +298,11 @@ impl Dispatch {
                 *busy.of_run.entry(run).or_default() += 1;
             }
         }
+        let present = self.workers.iter().filter(|(_, worker)| self.is_present(now, worker));
+        let present =
+            present.map(|(id, worker)| (*id, worker.threads, worker.estimated_states_per_thread_second()));
+        let is_counted = |run: &&Run| run.state() == RunState::Active && !run.is_counted();
+        busy.crew = Crew::of(present, self.runs.values().filter(is_counted).count());
         busy
     }
 

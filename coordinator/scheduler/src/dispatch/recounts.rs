@@ -118,6 +118,11 @@ impl Dispatch {
         Some(Task { job, why: Why::Drawn(part) })
     }
 
+    /// Recounts of a run that there are to be before it has a total, as far as its parts go round.
+    pub fn recounts_wanted(&self, run: &Run) -> u32 {
+        if self.policy.arbiter { recounts_wanted(self.policy.recounts_min, run.sums().differing) } else { 0 }
+    }
+
     /// Whether a run can come to its end: all jobs are done, the coordinator has nothing left to count of it, and nobody makes
     /// its second counts.
     pub fn is_over(&self, now: Millis, run: &Run) -> bool {

@@ -52,7 +52,7 @@ impl AcceptedSums {
         self.states += u128::from(states);
         self.elapsed_us += u128::from(elapsed_us);
         self.cpu_us += u128::from(cpu_us);
-        self.moments.add(1.0, estimate, counts, elapsed_us);
+        self.moments.add(1.0, estimate, counts);
         Ok(())
     }
 
@@ -63,31 +63,26 @@ impl AcceptedSums {
         self.states -= u128::from(states);
         self.elapsed_us -= u128::from(elapsed_us);
         self.cpu_us -= u128::from(cpu_us);
-        self.moments.add(-1.0, estimate, counts, elapsed_us);
+        self.moments.add(-1.0, estimate, counts);
     }
 }
 
-/// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
-/// estimates for people are made from them.
+/// Second moments over the done jobs, of estimated work x and solutions y. Only estimates for people are made from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     pub xx: f64,
     pub xy: f64,
     pub yy: f64,
-    pub xt: f64,
-    pub tt: f64,
 }
 
 impl Moments {
     /// Adds a job, or with `sign` -1 takes it out again.
     #[expect(clippy::cast_precision_loss, reason = "statistics")]
-    fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
-        let (x, t, y) = (estimate as f64, elapsed_us as f64, counts.total() as f64);
+    fn add(&mut self, sign: f64, estimate: u64, counts: Counts) {
+        let (x, y) = (estimate as f64, counts.total() as f64);
         self.xx += sign * x * x;
         self.xy += sign * x * y;
         self.yy += sign * y * y;
-        self.xt += sign * x * t;
-        self.tt += sign * t * t;
     }
 }
 

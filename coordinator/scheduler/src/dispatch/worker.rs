@@ -1,10 +1,11 @@
 //! Workers: their leases and their speed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
 
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{JobId, RunId};
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::Registration;
 
@@ -24,7 +25,7 @@ pub struct Worker {
     pub(super) faults_told: usize,
     /// It has said that it ends, and has not registered since.
     pub(super) left: bool,
-    recent: Recent,
+    pace: Pace,
     pub(super) jobs: BTreeSet<JobId>,
     /// Estimated work of its jobs, in states.
     pub(super) estimate: u128,
@@ -36,6 +37,38 @@ pub struct Busy {
     pub threads: u64,
     /// How many of them hold leases of each run.
     pub of_run: BTreeMap<RunId, usize>,
+    /// All that are present, whether they hold leases at the moment or not.
+    pub crew: Crew,
+}
+
+/// Who counts for a run: the speed of runs is measured anew when that changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Crew {
+    /// Another number for other workers, or another number of runs that share them.
+    pub key: u64,
+    /// Estimated states that they count in a second for each of these runs; 0 if nothing is known.
+    pub pace: f64,
+}
+
+impl Crew {
+    /// The workers in the order of their ids, with their threads, and the estimated states that one of these counts in a second:
+    /// of a worker without results it is the mean of the others.
+    pub fn of(workers: impl Iterator<Item = (WorkerId, u32, Option<f64>)>, runs: usize) -> Self {
+        let mut key = DefaultHasher::new();
+        let (mut all, mut known, mut pace) = (0.0, 0.0, 0.0);
+        for (worker, threads, of_thread) in workers {
+            worker.hash(&mut key);
+            all += f64::from(threads);
+            if let Some(of_thread) = of_thread {
+                known += f64::from(threads);
+                pace += f64::from(threads) * of_thread;
+            }
+        }
+        runs.hash(&mut key);
+        #[expect(clippy::cast_precision_loss, reason = "a speed")]
+        let share = 1.0 / runs.max(1) as f64;
+        Self { key: key.finish(), pace: if known > 0.0 { share * pace * all / known } else { 0.0 } }
+    }
 }
 
 /// Threads of a worker without results that are believed.
@@ -50,10 +83,30 @@ const KEPT_MIN: f64 = 0.9;
 /// Sums over some ten latest results, or where these are short over those of about a minute, the older the less of each. Speeds
 /// are ratios of them: a mean of the results' own speeds would count the shortest as much as the longest.
 #[derive(Clone, Copy, Debug, Default)]
-struct Recent {
+pub struct Pace {
     estimated_states: f64,
     visited_states: f64,
     thread_seconds: f64,
+}
+
+impl Pace {
+    /// Adds a result of one of so many threads.
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    pub fn measure(&mut self, threads: u32, estimate: u64, states: u64, elapsed_us: u64) {
+        let Self { estimated_states, visited_states, thread_seconds } = *self;
+        let seconds = elapsed_us.max(1) as f64 / 1e6;
+        let kept = (-seconds / (RECENT_S * f64::from(threads.max(1)))).exp().max(KEPT_MIN);
+        *self = Self {
+            estimated_states: kept * estimated_states + estimate as f64,
+            visited_states: kept * visited_states + states as f64,
+            thread_seconds: kept * thread_seconds + seconds,
+        };
+    }
+
+    /// Estimated states that one thread counts in a second; `None` before the first result.
+    pub fn of_thread(&self) -> Option<f64> {
+        (self.thread_seconds > 0.0).then(|| self.estimated_states / self.thread_seconds)
+    }
 }
 
 impl Worker {
@@ -67,7 +120,7 @@ impl Worker {
             draining: false,
             faults_told: 0,
             left: false,
-            recent: Recent::default(),
+            pace: Pace::default(),
             jobs: BTreeSet::new(),
             estimate: 0,
         }
@@ -86,22 +139,14 @@ impl Worker {
         std::iter::successors(self.jobs.first().copied(), beyond).map(|job| job.run)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
     pub(super) fn measure(&mut self, estimate: u64, states: u64, elapsed_us: u64) {
         self.accepted += 1;
-        let Recent { estimated_states, visited_states, thread_seconds } = self.recent;
-        let seconds = elapsed_us.max(1) as f64 / 1e6;
-        let kept = (-seconds / (RECENT_S * f64::from(self.threads.max(1)))).exp().max(KEPT_MIN);
-        self.recent = Recent {
-            estimated_states: kept * estimated_states + estimate as f64,
-            visited_states: kept * visited_states + states as f64,
-            thread_seconds: kept * thread_seconds + seconds,
-        };
+        self.pace.measure(self.threads, estimate, states, elapsed_us);
     }
 
     /// Estimated states that one of its threads counts in a second.
     pub(super) fn estimated_states_per_thread_second(&self) -> Option<f64> {
-        (self.accepted > 0).then(|| self.recent.estimated_states / self.recent.thread_seconds)
+        self.pace.of_thread()
     }
 
     /// Estimated states that it counts in a second, at least 1, as its results show; `None` before the first of them.
@@ -124,7 +169,7 @@ impl Worker {
     /// Its pace while it counts: states that all its threads visit in a second of thread time each. `None` while it counts nothing
     /// or has reported nothing.
     pub fn states_per_s(&self) -> Option<f64> {
-        let of_a_thread = self.recent.visited_states / self.recent.thread_seconds;
+        let of_a_thread = self.pace.visited_states / self.pace.thread_seconds;
         (self.leases() > 0 && self.accepted > 0).then(|| f64::from(self.threads) * of_a_thread)
     }
 }

@@ -1,6 +1,6 @@
 //! Requests of operators, and the coordinator's periodic tasks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, DiskRoom, EventKind, MachineName, RunState};
@@ -185,14 +185,16 @@ impl Request for Expire {
             debug!(%worker, job = %token.job, "lease ended: no heartbeat in time, or no progress");
         }
         let holders: BTreeSet<_> = ended.iter().map(|(worker, _)| *worker).collect();
-        let told = holders.into_iter().filter(|worker| {
-            let machine = dispatch.worker(*worker).map(|worker| worker.machine.clone());
-            machine.is_some_and(|machine| dispatch.may_tell(now, &machine))
+        let told = holders.into_iter().filter_map(|worker| {
+            let machine = dispatch.worker(worker)?.machine.clone();
+            dispatch.may_tell(now, &machine).then_some((worker, machine))
         });
-        let told: BTreeSet<_> = told.collect();
-        let told = ended.iter().map(|(worker, _)| *worker).filter(|worker| told.contains(worker));
-        let told = told.map(|worker| (worker, dispatch.is_live(now, worker)));
-        let news = NewEvent::lapses(told, |worker| dispatch.vanished(now, worker));
+        let told: BTreeMap<_, _> = told.collect();
+        let told = ended.iter().filter_map(|(worker, _)| {
+            Some((*worker, told.get(worker)?.clone(), dispatch.is_live(now, *worker)))
+        });
+        let lease_ms = dispatch.policy().lease_ms;
+        let news = NewEvent::lapses(told, lease_ms, |worker| dispatch.vanished(now, worker));
         transaction.tell(news);
         Ok(())
     }

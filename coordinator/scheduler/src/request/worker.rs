@@ -124,7 +124,7 @@ impl Request for Sync {
             Granted { token, states, mirrored }
         };
         let granted = tokens.into_iter().map(grant).collect();
-        transaction.tell(told.into_iter().map(|fault| NewEvent::engine_failed(worker, fault)));
+        transaction.tell(told.into_iter().map(|fault| NewEvent::engine_failed(worker, &machine, fault)));
         Ok(Some(Synced { acks, granted, revoked: held.revoked, drain }))
     }
 }

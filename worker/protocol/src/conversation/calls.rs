@@ -118,6 +118,7 @@ impl Conversation {
     pub(super) fn answered(&mut self, now: Moment, answer: SyncResponse) {
         let Some(PendingCall { began, sent: Some(sent), .. }) = self.call.take() else { return };
         self.in_doubt = false;
+        self.tell(now);
         if let Some(outage) = self.outage.take() {
             outage.end(now);
             self.idle_since = None;

@@ -49,6 +49,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         speed: going.then_some(Speed { threads: 11.8, states_per_s: 8.01e9 }),
         checks: CheckCounts::default(),
         time_left_s: going.then(|| about(12_000.0)),
+        waits_for: None,
         workers: going.then_some(3),
     };
     RunStatus {
@@ -110,12 +111,7 @@ fn snapshot() -> Snapshot {
         workers: vec![worker(1, "east", 2.0e9), worker(2, "west", 6.0e9), worker(3, "attic", 0.0)],
         events: vec![
             event(1, EventKind::RunPlanned, 0, "N = 22: planned, 40,572 jobs."),
-            event(
-                2,
-                EventKind::WorkerLost,
-                3,
-                "'attic' sent no heartbeat in time: its jobs go to other workers.",
-            ),
+            event(2, EventKind::WorkerLost, 3, "attic lost after 60 s without a heartbeat: 64 jobs back."),
         ],
         disk: None,
     }
