@@ -1,5 +1,5 @@
 // The runs of a coordinator as they go on, by server-sent events.
-import { about, dayAndTime, mapOfJobs, plot, rangeOf, short, span, thousands } from "/pictures.js";
+import { CLOCK, about, curve, dayAndTime, draw, mapOfJobs, plot, rangeOf, short, span, thousands } from "/pictures.js";
 
 const by = (id) => document.getElementById(id);
 const EVENTS_SHOWN = 60;
@@ -86,6 +86,18 @@ function showElapsed(run, open) {
   fact("elapsed", span(took / 1000), `since ${dayAndTime(started, picture.at_ms)}${queue}`);
 }
 
+/** Problems of the last hour, of this run or of no run. */
+function showProblems(run) {
+  const recent = (event) => event.problem && picture.at_ms - event.at_ms < 3_600_000 && (event.run ?? run.run) === run.run;
+  const problems = (picture.events ?? []).filter(recent);
+  fact("counting", open ? thousands(run.busy_workers ?? 0) : undefined);
+  if (open) showProblems(run);
+  else fact("problems");
+  const quarantined = run.quarantined ? `${thousands(run.quarantined)} jobs in quarantine` : "";
+  fact("problems", problems.length ? thousands(problems.length) : "none", problems.at(-1)?.text ?? quarantined);
+  by("problems").classList.toggle("wrong", problems.length > 0);
+}
+
 /** When it will end, if the time left is known. */
 function showEnd({ time_left_s: left }, open) {
   if (!open || !left) return fact("end");
@@ -126,11 +138,14 @@ function showRun(run) {
   }
   put(by("unique-more"), "solutions up to rotation and reflection");
   const left = run.time_left_s;
-  fact("left", open ? (left ? span(left.value) : "unknown") : undefined, left ? bounds(left, span) : "");
+  fact("left", open ? (left ? span(left.value) : run.waits_for ?? "-") : undefined, left ? bounds(left, span) : "");
   showEnd(run, open);
   showElapsed(run, open);
   const speed = run.states_per_s && `${short(run.states_per_s)} states/s`;
   fact("speed", open ? speed ?? "none" : undefined, run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
+  fact("counting", open ? thousands(run.busy_workers ?? 0) : undefined);
+  if (open) showProblems(run);
+  else fact("problems");
   const quarantined = run.quarantined ? `, ${thousands(run.quarantined)} in quarantine` : "";
   const working = run.leased ? `${thousands(run.leased)} leased` : "";
   fact("jobs", jobsOf(run), `${working}${quarantined}`.replace(/^, /, ""));
@@ -160,23 +175,32 @@ function showRuns(runs, chosen) {
     if (run.run === chosen) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
     const total = run.total ? thousands(run.total) : run.estimated_total ? `≈ ${about(run.estimated_total.value)}` : "-";
-    const left = run.time_left_s ? span(run.time_left_s.value) : "-";
+    const left = run.time_left_s ? span(run.time_left_s.value) : run.waits_for ?? "-";
     [run.n, run.plan, run.state, percent(run.share), jobsOf(run), left, total].forEach((text, index) => {
       put(row.children[index + 1], String(text));
     });
   });
 }
 
+/** The paces of each worker since this page was opened, one a picture. */
+const PACES = 300;
+const pacesOf = new Map();
+
 function showWorkers({ workers, workers_seen: seen, workers_listed: all, busy_workers: busy }) {
   fill(by("workers"), workers, () => rowFor(by("workers")), (row, worker) => {
     const silent = worker.silent_ms / 1000;
     row.className = silent > 60 ? "silent" : "";
+    const paces = pacesOf.get(worker.id) ?? [];
+    pacesOf.set(worker.id, [...paces, worker.states_per_s ?? 0].slice(-PACES));
     const heard = worker.draining ? "draining" : silent < 10 ? "now" : `${span(silent)} ago`;
     const pace = worker.states_per_s ? short(worker.states_per_s) : "-";
     const texts = [worker.name || `worker ${worker.id}`, worker.id, worker.kernels[0] ?? "-", thousands(worker.threads),
       thousands(worker.leases), thousands(worker.accepted), pace, heard];
     texts.forEach((text, index) => put(row.children[index], String(text)));
     row.children[2].title = worker.device;
+    const place = row.children[8];
+    if (!place.firstChild) draw(place, "svg", { class: "small", viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true" });
+    curve(place.firstChild, pacesOf.get(worker.id));
   });
   const hidden = all > workers.length ? `; the ${thousands(workers.length)} with the most jobs are shown` : "";
   put(by("workers-more"), all ? `${thousands(seen)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");
@@ -212,7 +236,7 @@ function showEvents(events) {
   by("no-events").hidden = latest.length > 0;
   fill(by("events"), latest, () => element("li", [["time"], ["span"]]), (item, event) => {
     const [time, text] = item.children;
-    put(time, new Date(event.at_ms).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }));
+    put(time, new Date(event.at_ms).toLocaleString([], { dateStyle: "short", timeStyle: "medium", ...CLOCK }));
     time.dateTime = new Date(event.at_ms).toISOString();
     text.className = event.problem ? "problem" : "";
     put(text, event.text);
@@ -235,6 +259,7 @@ function showHistory({ history }, run) {
   const speeds = history.map((moment) => ({ at: moment.at_ms, value: moment.states_per_s }));
   const fastest = Math.max(...speeds.map((point) => point.value), run.states_per_s ?? 1, 1);
   const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
+  by("throughput-figure").hidden = speeds.length < 2;
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short, unit: "states/s" });
   put(by("throughput-text"), speeds.length > 1
     ? `States per second over the time of day, since ${dayAndTime(speeds[0].at, picture.at_ms)}: ${now}at most ${short(fastest)}`
@@ -244,6 +269,7 @@ function showHistory({ history }, run) {
   const truth = run.total ?? run.published;
   const mark = truth ? Number(truth) : undefined;
   const last = estimates.at(-1);
+  by("estimate-figure").hidden = estimates.length < 2;
   if (estimates.length > 1) plot(by("estimate"), estimates, { range: rangeOf(estimates, mark), mark, format: about, unit: "solutions" });
   else by("estimate").replaceChildren();
   const dashes = truth ? `; dashes: the ${run.total ? "total" : "published count"}` : "";

@@ -59,9 +59,12 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** Times of day have 24 hours, whatever the reader's device prefers: logs and reports have them, too. */
+export const CLOCK = { hourCycle: "h23" };
+
 /** A time of day, with the day unless it is that of `now`. */
 export function dayAndTime(ms, now) {
-  const [day, time] = [new Date(ms).toDateString(), { hour: "2-digit", minute: "2-digit" }];
+  const [day, time] = [new Date(ms).toDateString(), { hour: "2-digit", minute: "2-digit", ...CLOCK }];
   if (now !== undefined && Math.abs(ms - now) < 10 * MINUTE) time.second = "2-digit";
   const date = now !== undefined && day === new Date(now).toDateString() ? {} : { day: "numeric", month: "short" };
   if (now !== undefined && Math.abs(ms - now) > 300 * DAY) date.year = "numeric";
@@ -75,7 +78,7 @@ const STEPS = [SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SE
 /** Round times of day that divide a range, with what to write there. */
 function timeTicks(from, until, wanted) {
   const step = STEPS.find((size) => (until - from) / size <= wanted) ?? STEPS.at(-1);
-  const style = step >= DAY ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  const style = step >= DAY ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", ...CLOCK };
   if (step < MINUTE) style.second = "2-digit";
   if (step < DAY && until - from > 20 * HOUR) style.weekday = "short";
   const zone = -new Date(from).getTimezoneOffset() * MINUTE;
@@ -121,7 +124,7 @@ export function plot(svg, points, { range, mark, format, unit }) {
   }
   draw(svg, "text", { class: "axis", x: left - 8, y: 12, "text-anchor": "end" }, unit);
   const room = width - left - right;
-  for (const { at, text } of timeTicks(from, until, room / 90)) {
+  for (const { at, text } of timeTicks(from, until, room / 110)) {
     draw(svg, "line", { class: "grid", x1: x(at), x2: x(at), y1: height - bottom, y2: height - bottom + 5 });
     const anchor = x(at) - left < 30 ? "start" : x(at) > width - right - 30 ? "end" : "middle";
     draw(svg, "text", { class: "axis", x: x(at), y: height - 4, "text-anchor": anchor }, text);
@@ -141,6 +144,15 @@ export function plot(svg, points, { range, mark, format, unit }) {
   if (mark !== undefined && mark >= low && mark <= high) {
     draw(svg, "line", { class: "mark", x1: left, x2: width - right, y1: y(mark), y2: y(mark) });
   }
+}
+
+/** A small curve of values, the latest at the right, from 0 to the largest. */
+export function curve(svg, values) {
+  const largest = Math.max(...values, 1);
+  const step = 100 / Math.max(values.length - 1, 1);
+  const points = values.map((value, index) => `${(step * index).toFixed(1)},${(19 - (18 * value) / largest).toFixed(1)}`);
+  if (!svg.firstChild) draw(svg, "polyline", { class: "curve", "vector-effect": "non-scaling-stroke" });
+  svg.firstChild.setAttribute("points", points.join(" "));
 }
 
 /** The range that holds all but the wildest of the intervals, and the level to compare with. */
