@@ -90,9 +90,6 @@ function showElapsed(run, open) {
 function showProblems(run) {
   const recent = (event) => event.problem && picture.at_ms - event.at_ms < 3_600_000 && (event.run ?? run.run) === run.run;
   const problems = (picture.events ?? []).filter(recent);
-  fact("counting", open ? thousands(run.busy_workers ?? 0) : undefined);
-  if (open) showProblems(run);
-  else fact("problems");
   const quarantined = run.quarantined ? `${thousands(run.quarantined)} jobs in quarantine` : "";
   fact("problems", problems.length ? thousands(problems.length) : "none", problems.at(-1)?.text ?? quarantined);
   by("problems").classList.toggle("wrong", problems.length > 0);

@@ -146,7 +146,7 @@ fn the_planning_of_a_run_is_shown_and_can_be_interrupted() {
     let mut command = place.command("run 17 --plan rows --job-states 1000 --db queens.db");
     let run = AtTerminal::start(&mut command);
     let seen = eventually("the planning is shown", || {
-        Some(run.lines()).filter(|lines| lines[0].contains("planning, ") && lines[0].contains(" jobs stored"))
+        Some(run.lines()).filter(|lines| lines[0].contains("planning: ") && lines[0].contains(" jobs stored"))
     });
     assert_eq!(seen[1], "", "{seen:?}");
     run.signal(Signal::INT);
@@ -288,7 +288,7 @@ fn a_plan_is_watched_and_cancelled() {
     let at = format!("--coordinator {}", coordinator.url());
     let submit =
         AtTerminal::start(&mut place.command(&format!("submit 17 --plan rows --job-states 1000 {at}")));
-    submit.wait_for("planning, ");
+    submit.wait_for("planning: ");
     submit.wait_for(" jobs stored");
     let run = place.json(&format!("status --json {at}"))["runs"][0].take();
     let run = run["run"].as_str().expect("an id");
@@ -297,7 +297,7 @@ fn a_plan_is_watched_and_cancelled() {
     watch.wait_for("planning");
     watch.wait_for(" jobs stored");
     let mut cancel = AtTerminal::start(&mut place.command(&format!("cancel {run} {at}")));
-    cancel.wait_for(&format!("run {run}, N = 17, is being planned: "));
+    cancel.wait_for(&format!("run {run}, N = 17, is being planned, "));
     cancel.press("y\r");
     cancel.wait_for(&format!("run {run} is cancelled"));
     assert_eq!(cancel.end(), 0);

@@ -86,7 +86,7 @@ fn a_hundred_workers_leave_room_for_events() {
     let mut snapshot = snapshot();
     snapshot.workers = (10..110).map(|number| worker(number, "node", 1e9)).collect();
     let full = screen(&view_of(snapshot.clone()), 80, 24).to_string();
-    assert!(full.contains("100 WORKERS") && full.contains("sent no heartbeat"), "{full}");
+    assert!(full.contains("100 WORKERS") && full.contains("without a heartbeat"), "{full}");
     // Without events they have their lines, too.
     snapshot.events.clear();
     let rows = |screen: &str| screen.lines().filter(|line| line.contains(" node ")).count();
