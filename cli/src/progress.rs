@@ -29,7 +29,7 @@ pub(crate) fn bar(template: &str) -> ProgressBar {
 
 /// A bar with a line of text, cut off at the terminal's width.
 pub(crate) fn text_bar() -> ProgressBar {
-    bar("{bar:16} {wide_msg}")
+    bar("{bar:8} {wide_msg}")
 }
 
 /// Something else begins, which takes so many steps.

