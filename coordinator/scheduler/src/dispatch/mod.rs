@@ -250,6 +250,10 @@ impl Dispatch {
         self.workers.iter().map(|(id, worker)| (*id, worker))
     }
 
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Whether a worker's last heartbeat is recent enough.
     pub fn is_live(&self, now: Millis, worker: WorkerId) -> bool {
         let seen = self.workers.get(&worker).and_then(|worker| worker.seen);
