@@ -38,7 +38,6 @@ pub mod optional_text {
 
     use super::text;
 
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub fn serialize<T: ToString, S: Serializer>(
         value: &Option<T>,
         serializer: S,
