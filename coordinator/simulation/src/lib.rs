@@ -23,7 +23,7 @@ mod world;
 
 pub use ledger::{Ledger, Record};
 pub use scenario::{Fault, Scenario};
-pub use world::Figures;
+pub use world::{Campaign, Figures};
 
 /// The ledger in memory after this many lives of the coordinator and transactions of a scenario, with all that was stored in
 /// it: for another ledger to be held against it.

@@ -45,9 +45,9 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Engine {
     /// Estimated states a thread and millisecond.
-    rate: u64,
-    threads: u32,
-    kernel: Kernel,
+    pub(crate) rate: u64,
+    pub(crate) threads: u32,
+    pub(crate) kernel: Kernel,
     /// Number of the machine; several workers may run on one.
     pub(crate) machine: usize,
     /// Number of its owner, whose machines all show the same credential; `None` where all owners do.
@@ -72,6 +72,8 @@ pub(crate) struct Worker {
     /// Outlives the processes; `None` for a worker that keeps nothing.
     spool: Option<Vec<JobResult>>,
     pub(crate) process: Option<Process>,
+    /// Each of its processes ends after this time, as an allocation does.
+    pub(crate) time_limit: Option<Duration>,
     /// Until when the network is cut.
     pub(crate) cut_off: Millis,
     /// When it acts next; earlier alarms are void.
@@ -124,7 +126,7 @@ impl Worker {
             lies_in: None,
         };
         let spool = random.permille(800).then(Vec::new);
-        Self { engine, spool, process: None, cut_off: 0, alarm: None }
+        Self { engine, spool, process: None, time_limit: None, cut_off: 0, alarm: None }
     }
 
     pub(crate) fn speed(&self) -> u64 {
@@ -157,7 +159,7 @@ impl Worker {
             // Engines are far faster on larger boards than in their test.
             states_per_s: self.speed() as f64 * 10.0,
             drain: Duration::from_millis(random.number(0..=19_999)),
-            deadline,
+            deadline: self.time_limit.or(deadline),
             idle_max,
             coordinator: "simulated".to_owned(),
             spool: results.map(|results| SpoolContents { name: "simulated".to_owned(), results }),

@@ -1,6 +1,7 @@
 //! The world: its clock, its network, and who acts when.
 
 mod calls;
+mod campaign;
 mod planning;
 mod strikes;
 
@@ -14,6 +15,7 @@ use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy};
 use nqueens_worker_protocol::ProtocolEvent;
 
+pub use self::campaign::Campaign;
 use self::planning::Submission;
 use crate::ask::{Ask, Asker};
 use crate::coordinator::Coordinator;
@@ -99,6 +101,8 @@ enum Event {
     Start,
     /// An operator does what is to be done so that all runs end.
     Tidy,
+    /// A minute of a campaign is over.
+    Minute,
 }
 
 pub(crate) struct World {
@@ -109,6 +113,9 @@ pub(crate) struct World {
     /// Estimated work of a job, about.
     estimate: u64,
     has_canaries: bool,
+    /// Transactions between two looks at everything.
+    look_every: u64,
+    campaign: Option<campaign::Progress>,
     /// Nobody is honest, until faults cease.
     all_lie: bool,
     luck: Luck,
@@ -147,8 +154,9 @@ impl World {
         // A job takes an average worker some time between a tenth of a second and a minute, and all of them together take
         // some minutes for everything.
         let enough = WORK_MAX * workers.iter().map(Worker::speed).sum::<u64>();
-        let estimate =
-            (10_000 << random.below(10)).min(enough / u64::from(scenario.runs * scenario.jobs)).max(10);
+        let estimate = (10_000 << random.below(10))
+            .min(enough / u64::from(scenario.runs.max(1) * scenario.jobs))
+            .max(10);
         let sync_ms = random.number(500..=4_999).min(policy.lease_ms / 4);
         let conspire = Self::own(&mut workers, scenario);
         let has_canaries = random.permille(300) || conspire;
@@ -169,6 +177,8 @@ impl World {
             commit_ms: if scenario.seed % 8 == 5 { 3_000 } else { 10 },
             estimate,
             has_canaries,
+            look_every: LOOK_EVERY,
+            campaign: None,
             luck: Luck::new(random, &scenario.faults),
             now: 0,
             events: BTreeMap::new(),
@@ -324,6 +334,7 @@ impl World {
             }
             Event::Start => self.start(),
             Event::Tidy => self.tidy(),
+            Event::Minute => self.minute(),
         }
     }
 

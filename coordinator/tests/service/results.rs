@@ -166,7 +166,7 @@ async fn results_of_nothing_that_was_given_out_are_not_kept() {
 #[tokio::test]
 async fn late_work_is_not_thrown_away() {
     let ledger = Ledger::new();
-    let policy = Policy { lease_ms: 1, ..Policy::default() };
+    let policy = Policy { lease_ms: 500, ..Policy::default() };
     let house = House::open(&ledger.path, policy).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);

@@ -289,14 +289,14 @@ mod tests {
         let expected = "N=27 40.8 %  455/1,110 jobs  112 G states/s  2 workers  \
                         1 min 31 s left (1 min 25 s..1 min 36 s)";
         assert_eq!(line, expected);
-        (progress.done, progress.quarantined, progress.share_done) = (19_455_000, 12, 0.9999);
+        (progress.done, progress.quarantined, progress.jobs) = (21_354, 12, 40_572);
         progress.workers = Some(10_000);
         progress.time_left_s = Some(left.map(|seconds| 1_000.0 * seconds));
         assert!(progress.line().len() < 120, "{}", progress.line());
         (progress.time_left_s, progress.waits_for) = (None, Some("adding up".to_owned()));
         assert!(progress.line().ends_with("10,000 workers  adding up"), "{}", progress.line());
         progress.planned = Some(300);
-        assert_eq!(progress.line(), "N=27 planning: 300 of about 1,110 jobs stored");
+        assert_eq!(progress.line(), "N=27 planning: 300 of about 40,572 jobs stored");
     }
 
     #[test]

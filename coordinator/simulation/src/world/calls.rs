@@ -7,7 +7,7 @@ use nqueens_scheduler::request::{FinishRun, GiveBack, Register, Sync, Synced};
 use nqueens_scheduler::{Basis, Machine};
 use nqueens_worker_protocol::{CallError, ProtocolEvent};
 
-use super::{Event, LOOK_EVERY, World};
+use super::{Event, World};
 use crate::ask::{Answer, Ask, Asker, Failure, secret};
 use crate::coordinator::Group;
 use crate::scenario::Fault;
@@ -108,7 +108,7 @@ impl World {
         }
         self.figures.transactions += 1;
         self.answer(group);
-        if fails || self.figures.transactions.is_multiple_of(LOOK_EVERY) {
+        if fails || self.figures.transactions.is_multiple_of(self.look_every) {
             self.look();
         }
         let coordinator = self.coordinator.as_mut().expect("it answers");
