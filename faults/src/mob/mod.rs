@@ -252,7 +252,7 @@ impl House {
         }
         let tokens = write(folder.path(), "tokens", &lines.join("\n"));
         // Where nobody looks at the page, strangers have the less room.
-        let tls = "--tls --tls-host 127.0.0.1 --unauthenticated-max 100";
+        let tls = "--tls --tls-host 127.0.0.1";
         let pace = format!("{PACE} {TIGHT} {}", if mob.tls { tls } else { "" });
         let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0", pace.trim_end());
         // Totals are confirmed as if nobody had published one.
