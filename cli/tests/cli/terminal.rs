@@ -204,8 +204,7 @@ fn the_picture_is_shown_and_the_terminal_given_back() {
     wrong.wait_for("nqueens: there is no run 0123456789ab here");
     assert!(!wrong.was_drawn_on());
     let plain = AtTerminal::start(&mut place.command(&format!("watch --plain --interval 0.2 {at}")));
-    plain.wait_for(&format!("{run}  N=20 "));
-    plain.wait_for("paused");
+    plain.wait_for(&format!("{run}  paused  N=20 "));
     assert!(!plain.is_raw() && !plain.was_drawn_on());
 }
 

@@ -45,8 +45,8 @@ impl WatchCommand {
             return print_json(run.clone().view());
         }
         let run = &run.progress;
-        let state = if run.state == RunState::Paused { "  paused" } else { "" };
-        print_line(format_args!("{}  {}{state}", run.run, describe(run)))
+        let state = if run.state == RunState::Paused { "paused  " } else { "" };
+        print_line(format_args!("{}  {state}{}", run.run, describe(run)))
     }
 
     /// Says how everything that was watched ended.
