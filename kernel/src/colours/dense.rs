@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::lists::{Factor, PlacementLists};
 use super::trie::{Step, Trie, words};
-use super::vectors::{BEHIND, Bytes, Vectors, transpose};
+use super::vectors::{BEHIND, Bytes, Route, Vectors, transpose};
 use crate::engine::{Control, Stopped};
 
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
@@ -67,6 +67,9 @@ impl ByteRows {
 /// Octets that are tabled at once.
 const OCTETS_MAX: usize = 4;
 
+/// Pieces of a lane's octets at most that are spread.
+const ROUTES_MAX: usize = 4;
+
 /// States after which they are told, and a stop is noticed: less than a millisecond.
 const STATES_TOLD: u64 = 1 << 22;
 
@@ -82,15 +85,25 @@ struct FlatList {
     length: usize,
 }
 
+/// Placements lane by lane: the k-th ones of all lanes stand together.
+#[derive(Debug)]
+struct Slots<const L: usize> {
+    masks: Vec<u64>,
+    /// The number of them, by byte.
+    lengths: [u32; L],
+}
+
 /// Buffers, kept from one group of column sets to the next.
 #[derive(Debug)]
 pub(super) struct Scratch<const L: usize> {
     /// What the queens of a branch leave, queen by queen.
     levels: Vec<FlatList>,
-    /// What a whole branch leaves: the k-th placements of all lanes stand together.
-    slots: Vec<u64>,
-    /// The number of them, by byte.
-    lengths: [u32; L],
+    /// What a whole branch leaves.
+    dealt: Slots<L>,
+    /// The octets of long lanes, spread over all.
+    spread: Slots<L>,
+    /// From there to these lanes.
+    routes: Vec<Route<L>>,
     planes: Box<[Bytes<L>; 64]>,
     tables: Box<LaneTables<L>>,
     /// Pairs of placements compared.
@@ -102,8 +115,9 @@ impl<const L: usize> Scratch<L> {
         let none = Bytes([0; L]);
         Self {
             levels: Vec::new(),
-            slots: Vec::new(),
-            lengths: [0; L],
+            dealt: Slots { masks: Vec::new(), lengths: [0; L] },
+            spread: Slots { masks: vec![0; 8 * OCTETS_MAX * L], lengths: [0; L] },
+            routes: Vec::new(),
             planes: Box::new([none; 64]),
             tables: vec![none; 256 * OCTETS_MAX].try_into().expect("256 tables"),
             states: 0,
@@ -162,14 +176,44 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
         }
         let left = &to.masks[..to.length];
         states += step.leaves * left.len() as u64;
-        let longest = deal::<T, L>(group, left, &mut scratch.slots, &mut scratch.lengths);
+        let longest = deal::<T, L>(group, left, &mut scratch.dealt);
         let octets = longest.div_ceil(8) as usize;
-        for from in (0..octets).step_by(OCTETS_MAX) {
-            let count = (octets - from).min(OCTETS_MAX);
+        let [own, spread] = share::<T, L>(&scratch.dealt.lengths, octets);
+        for from in (0..own).step_by(OCTETS_MAX) {
+            let count = (own - from).min(OCTETS_MAX);
             for at in 0..count {
-                table::<T, L>(group, step, from + at, [at, count], scratch);
+                table::<T, L>(
+                    group,
+                    step,
+                    &scratch.dealt,
+                    from + at,
+                    [at, count],
+                    &mut scratch.planes,
+                    &mut scratch.tables,
+                );
             }
-            run::<C, L>(trie, step, count, &scratch.tables, matrix);
+            run::<C, T, L, 0>(trie, step, count, &scratch.tables, &[], matrix);
+        }
+        if spread > 0 {
+            spread_out::<T, L>([own, spread], &scratch.dealt, &mut scratch.spread, &mut scratch.routes);
+            for at in 0..spread {
+                table::<T, L>(
+                    group,
+                    step,
+                    &scratch.spread,
+                    at,
+                    [at, spread],
+                    &mut scratch.planes,
+                    &mut scratch.tables,
+                );
+            }
+            let (tables, routes) = (&scratch.tables, &scratch.routes[..]);
+            if let Ok(routes) = routes.try_into() {
+                run::<C, T, L, 2>(trie, step, spread, tables, routes, matrix);
+            } else {
+                let routes = routes.try_into().expect("two routes or four");
+                run::<C, T, L, 4>(trie, step, spread, tables, routes, matrix);
+            }
         }
     }
     scratch.states += states;
@@ -199,20 +243,15 @@ fn start<const L: usize>(group: LaneGroup<'_>, scratch: &mut Scratch<L>) {
     }
     to.length = to.masks.len();
     let needed = longest.next_multiple_of(8) * L;
-    if scratch.slots.len() < needed {
-        scratch.slots.resize(needed, 0);
+    if scratch.dealt.masks.len() < needed {
+        scratch.dealt.masks.resize(needed, 0);
     }
 }
 
 /// Deals placements to the lanes' slots; returns how many the longest lane has.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "lanes, and slots of placements of one column set")]
-fn deal<T: Vectors<L>, const L: usize>(
-    group: LaneGroup<'_>,
-    from: &[u64],
-    slots: &mut [u64],
-    lengths: &mut [u32; L],
-) -> u32 {
+fn deal<T: Vectors<L>, const L: usize>(group: LaneGroup<'_>, from: &[u64], to: &mut Slots<L>) -> u32 {
     // The slots behind the last ones.
     let mut ends = [0_u32; L];
     let (mut before, mut slot) = (u64::MAX, 0);
@@ -221,16 +260,85 @@ fn deal<T: Vectors<L>, const L: usize>(
         let lane = number as usize % L + group.lane;
         slot = if number == before { slot + L } else { lane };
         before = number;
-        slots[slot] = mask;
+        to.masks[slot] = mask;
         ends[lane % L] = (slot + L) as u32;
     }
     let mut longest = 0;
     for (lane, end) in ends.into_iter().enumerate() {
         let length = end / L as u32;
-        lengths[T::byte(lane)] = length;
+        to.lengths[T::byte(lane)] = length;
         longest = length.max(longest);
     }
     longest
+}
+
+/// How many octets each lane is given, and, if it has more, into pieces of how many the others are cut, which are spread
+/// over all lanes: the cheapest way.
+#[inline(always)]
+fn share<T: Vectors<L>, const L: usize>(lengths: &[u32; L], octets: usize) -> [usize; 2] {
+    /// What a leaf takes, in parts of a clock: for an octet of all lanes, for a turn of up to four, for a route.
+    const OCTET: usize = 12;
+    const TURN: usize = 10;
+    const ROUTE: usize = 7;
+    const MOST: usize = 64;
+    if !T::ROUTES || !(3..MOST).contains(&octets) {
+        return [octets, 0];
+    }
+    // By a number of octets the lanes that have more.
+    let mut more = [0; MOST];
+    for length in lengths {
+        more[length.div_ceil(8) as usize] += 1;
+    }
+    let mut above = 0;
+    for lanes in more[..=octets].iter_mut().rev() {
+        above += std::mem::replace(lanes, above);
+    }
+    let own_cost = |own: usize| OCTET * own + TURN * own.div_ceil(OCTETS_MAX);
+    let (mut best, mut least) = ([octets, 0], own_cost(octets));
+    for own in 1..octets {
+        for spread in 1..=OCTETS_MAX {
+            let pieces = more[own..octets].iter().step_by(spread);
+            let (routes, pieces) = (pieces.len(), pieces.sum::<usize>());
+            let cost = own_cost(own) + OCTET * spread + TURN + ROUTE * routes.next_multiple_of(2);
+            if cost < least && pieces <= L && routes <= ROUTES_MAX {
+                (best, least) = ([own, spread], cost);
+            }
+        }
+    }
+    best
+}
+
+/// Spreads the octets of long lanes beyond the `own` first ones, in pieces of so many.
+#[inline(always)]
+fn spread_out<T: Vectors<L>, const L: usize>(
+    [own, spread]: [usize; 2],
+    dealt: &Slots<L>,
+    to: &mut Slots<L>,
+    routes: &mut Vec<Route<L>>,
+) {
+    to.lengths = [0; L];
+    routes.clear();
+    let mut position = 0;
+    for lane in 0..L {
+        let byte = T::byte(lane);
+        let length = dealt.lengths[byte] as usize;
+        for (piece, from) in (8 * own..length).step_by(8 * spread).enumerate() {
+            let count = (length - from).min(8 * spread);
+            for k in 0..count {
+                to.masks[k * L + position] = dealt.masks[(from + k) * L + lane];
+            }
+            if piece >= routes.len() {
+                routes.extend([Route::NONE; 2]);
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64 lanes, 32 placements")]
+            {
+                to.lengths[T::byte(position)] = count as u32;
+                routes[piece].from.0[byte] = T::byte(position) as u8;
+            }
+            routes[piece].taken |= 1 << byte;
+            position += 1;
+        }
+    }
 }
 
 /// Tables an octet of each lane, one of `count`: for each queen that is asked for the placements that it does not attack.
@@ -238,23 +346,25 @@ fn deal<T: Vectors<L>, const L: usize>(
 fn table<T: Vectors<L>, const L: usize>(
     group: LaneGroup<'_>,
     step: &Step,
+    slots: &Slots<L>,
     octet: usize,
     [to, count]: [usize; 2],
-    scratch: &mut Scratch<L>,
+    planes: &mut [Bytes<L>; 64],
+    tables: &mut LaneTables<L>,
 ) {
-    transpose::<T, L>(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
+    transpose::<T, L>(&slots.masks[octet * 8 * L..(octet + 1) * 8 * L], group.bits, planes);
     let mut valid = [0u8; L];
-    for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {
+    for (valid, length) in valid.iter_mut().zip(&slots.lengths) {
         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
         let bits = ((1u32 << length.saturating_sub(octet as u32 * 8).min(8)) - 1) as u8;
         *valid = bits;
     }
-    for (queen, tables) in group.trie.asked(step).zip(scratch.tables.chunks_exact_mut(count)) {
+    for (queen, tables) in group.trie.asked(step).zip(tables.chunks_exact_mut(count)) {
         // In a copy: the compiler can't know that planes and tables do not overlap.
         let mut free = valid;
         if queen != 0 {
-            let one = scratch.planes[queen.trailing_zeros() as usize].0;
-            let other = scratch.planes[queen.ilog2() as usize].0;
+            let one = planes[queen.trailing_zeros() as usize].0;
+            let other = planes[queen.ilog2() as usize].0;
             for l in 0..L {
                 free[l] &= !(one[l] | other[l]);
             }
@@ -265,50 +375,56 @@ fn table<T: Vectors<L>, const L: usize>(
 
 /// Runs a branch's program on the first octets of the tables.
 #[inline(always)]
-fn run<C: FitCount, const L: usize>(
+fn run<C: FitCount, T: Vectors<L>, const L: usize, const R: usize>(
     trie: &Trie,
     step: &Step,
     octets: usize,
     tables: &LaneTables<L>,
+    routes: &[Route<L>; R],
     matrix: &mut [MatrixRow<C, L>],
 ) {
     let program = trie.program(step);
     match octets {
-        1 => run_octets::<C, L, 1>(trie.rest, program, tables, matrix),
-        2 => run_octets::<C, L, 2>(trie.rest, program, tables, matrix),
-        3 => run_octets::<C, L, 3>(trie.rest, program, tables, matrix),
-        _ => run_octets::<C, L, OCTETS_MAX>(trie.rest, program, tables, matrix),
+        1 => run_octets::<C, T, L, 1, R>(trie.rest, program, tables, routes, matrix),
+        2 => run_octets::<C, T, L, 2, R>(trie.rest, program, tables, routes, matrix),
+        3 => run_octets::<C, T, L, 3, R>(trie.rest, program, tables, routes, matrix),
+        _ => run_octets::<C, T, L, OCTETS_MAX, R>(trie.rest, program, tables, routes, matrix),
     }
 }
 
 #[inline(always)]
-fn run_octets<C: FitCount, const L: usize, const V: usize>(
+fn run_octets<C: FitCount, T: Vectors<L>, const L: usize, const V: usize, const R: usize>(
     rest: usize,
     program: &[u32],
     tables: &LaneTables<L>,
+    routes: &[Route<L>; R],
     matrix: &mut [MatrixRow<C, L>],
 ) {
     match rest {
-        1 => leaves::<C, L, V, 0>(program, tables, matrix),
-        2 => leaves::<C, L, V, 1>(program, tables, matrix),
-        3 => leaves::<C, L, V, 2>(program, tables, matrix),
-        4 => leaves::<C, L, V, 3>(program, tables, matrix),
-        5 => leaves::<C, L, V, 4>(program, tables, matrix),
-        6 => leaves::<C, L, V, 5>(program, tables, matrix),
-        7 => leaves::<C, L, V, 6>(program, tables, matrix),
-        8 => leaves::<C, L, V, 7>(program, tables, matrix),
-        _ => leaves::<C, L, V, 8>(program, tables, matrix),
+        1 => leaves::<C, T, L, V, 0, R>(program, tables, routes, matrix),
+        2 => leaves::<C, T, L, V, 1, R>(program, tables, routes, matrix),
+        3 => leaves::<C, T, L, V, 2, R>(program, tables, routes, matrix),
+        4 => leaves::<C, T, L, V, 3, R>(program, tables, routes, matrix),
+        5 => leaves::<C, T, L, V, 4, R>(program, tables, routes, matrix),
+        6 => leaves::<C, T, L, V, 5, R>(program, tables, routes, matrix),
+        7 => leaves::<C, T, L, V, 6, R>(program, tables, routes, matrix),
+        8 => leaves::<C, T, L, V, 7, R>(program, tables, routes, matrix),
+        _ => leaves::<C, T, L, V, 8, R>(program, tables, routes, matrix),
     }
 }
 
-/// Runs a program with `V` octets and `Q` queens a node.
+/// Runs a program with `V` octets and `Q` queens a node; octets that are spread over the lanes have their counts routed to
+/// their own.
 #[inline(always)]
-fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
+fn leaves<C: FitCount, T: Vectors<L>, const L: usize, const V: usize, const Q: usize, const R: usize>(
     mut program: &[u32],
     tables: &LaneTables<L>,
+    routes: &[Route<L>; R],
     matrix: &mut [MatrixRow<C, L>],
 ) {
     let byte = |word: u32, at: usize| (word >> (8 * at) & 255) as usize;
+    // In a copy, which the compiler can keep in registers.
+    let routes = *routes;
     while let Some((&head, rest)) = program.split_first() {
         let (nodes, length) = ((head >> 8) as usize, words(Q) + (head & 255) as usize);
         let (run, rest) = rest.split_at(nodes * length);
@@ -333,6 +449,9 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
                         let more = (common[v][l] & tables[table + v].0[l]).count_ones() as u8;
                         fits[l] += more;
                     }
+                }
+                if R > 0 {
+                    fits = T::route(fits, &routes);
                 }
                 let counts = &mut matrix[(leaf & 0xff_ffff) as usize].0;
                 for l in 0..L {

@@ -171,5 +171,5 @@ implement!(
     64,
     Avx512Unpack,
     Costs::AVX512,
-    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt"
+    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,avx512vbmi,bmi1,bmi2,lzcnt,popcnt"
 );

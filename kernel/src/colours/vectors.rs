@@ -18,6 +18,33 @@ pub(super) trait Vectors<const L: usize> {
 
     /// The place of a lane among the bytes.
     fn byte(lane: usize) -> usize;
+
+    /// Whether [`route`](Self::route) is quick.
+    const ROUTES: bool = false;
+
+    /// The sum of what all routes bring.
+    #[inline(always)]
+    fn route<const R: usize>(bytes: [u8; L], routes: &[Route<L>; R]) -> [u8; L] {
+        let mut sum = [0; L];
+        for route in routes {
+            for l in (0..L).filter(|l| route.taken >> l & 1 == 1) {
+                sum[l] += bytes[usize::from(route.from.0[l])];
+            }
+        }
+        sum
+    }
+}
+
+/// Where bytes come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route<const L: usize> {
+    pub(super) from: Bytes<L>,
+    /// The bytes that get one.
+    pub(super) taken: u64,
+}
+
+impl<const L: usize> Route<L> {
+    pub(super) const NONE: Self = Self { from: Bytes([0; L]), taken: 0 };
 }
 
 /// Masks that are written behind those that [`Vectors::sift`] keeps.
@@ -93,7 +120,7 @@ mod x86 {
 
     use std::arch::x86_64::*;
 
-    use super::{BEHIND, Bytes, Vectors};
+    use super::{BEHIND, Bytes, Route, Vectors};
 
     /// AVX2. Bytes come in another order than lanes, as unpacking leaves them.
     #[derive(Debug)]
@@ -145,6 +172,14 @@ mod x86 {
         #[inline(always)]
         fn byte(lane: usize) -> usize {
             byte::<8>(lane)
+        }
+
+        const ROUTES: bool = true;
+
+        #[inline(always)]
+        fn route<const R: usize>(bytes: [u8; 64], routes: &[Route<64>; R]) -> [u8; 64] {
+            // SAFETY: the caller is compiled for AVX-512.
+            unsafe { route_by_avx512(bytes, routes) }
         }
     }
 
@@ -222,6 +257,21 @@ mod x86 {
             keep(unsafe { _mm512_maskz_loadu_epi64(among, rest.as_ptr().cast()) }, among);
         }
         found
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn route_by_avx512<const R: usize>(bytes: [u8; 64], routes: &[Route<64>; R]) -> [u8; 64] {
+        // SAFETY: as many bytes.
+        let bytes = unsafe { std::mem::transmute::<[u8; 64], __m512i>(bytes) };
+        let mut sum = _mm512_setzero_si512();
+        for route in routes {
+            // SAFETY: as many bytes.
+            let from = unsafe { _mm512_loadu_si512(route.from.0.as_ptr().cast()) };
+            sum = _mm512_add_epi8(sum, _mm512_maskz_permutexvar_epi8(route.taken, from, bytes));
+        }
+        // SAFETY: as many bytes.
+        unsafe { std::mem::transmute::<__m512i, [u8; 64]>(sum) }
     }
 
     /// In each 16 bytes the bytes of two masks, byte by byte, make words of 16 bits; then words of eight registers are
@@ -326,6 +376,24 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         if Isa::Avx512.is_available() {
             check_sift::<Avx512Unpack, 64>();
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn bytes_take_their_routes() {
+        if !Isa::Avx512.is_available() {
+            return;
+        }
+        let mut random = Random::new(3);
+        let mut byte = |below: u64| u8::try_from(random.bits() % below).unwrap();
+        let bytes = std::array::from_fn(|_| byte(32));
+        for _ in 0..100 {
+            let routes = std::array::from_fn::<_, 4, _>(|_| Route {
+                from: Bytes(std::array::from_fn(|_| byte(64))),
+                taken: (0..64).fold(0, |taken, _| taken << 1 | u64::from(byte(2))),
+            });
+            assert_eq!(Avx512Unpack::route(bytes, &routes), <Plain as Vectors<64>>::route(bytes, &routes));
         }
     }
 

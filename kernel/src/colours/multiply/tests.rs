@@ -81,6 +81,44 @@ fn some_lanes_after_the_others_give_the_same() {
     assert_eq!(count(64, 32), all);
 }
 
+/// AVX-512 spreads the octets of long lanes over the others, plain code does not.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn lanes_of_any_lengths_have_the_same_counts() {
+    let Some(avx512) = loops::Avx512::new() else { return };
+    fn count<M: Loops<L>, const L: usize>(loops: M, lists: &PlacementLists) -> Vec<u32> {
+        let (trie, columns, diagonals) = tree();
+        let (mut buffers, control) = (Buffers::<L>::new(), Control::default());
+        let mut counts = vec![0; 64 * 2 * columns.len()];
+        for first in (0..64).step_by(L) {
+            let mut matrix = vec![MatrixRow([0_u32; L]); 2 * columns.len()];
+            let group = LaneGroup { trie: &trie, lists, bits: diagonals.bits(), first, count: L, lane: 0 };
+            assert!(Cell::join(loops, group, &mut buffers, &mut matrix, &control).unwrap());
+            for (row, matrix) in matrix.iter().enumerate() {
+                for lane in 0..L {
+                    counts[row * 64 + first + lane] = matrix.0[M::byte(lane)];
+                }
+            }
+        }
+        counts
+    }
+    let diagonals = tree().2;
+    let mut random = Random::new(2);
+    // Most lanes are short, some are longer than one turn.
+    for long in [3, 30, 300, 700] {
+        let mut lists = PlacementLists { masks: Vec::new(), starts: vec![0] };
+        for _ in 0..64 {
+            let length = random.bits() % if random.bits() % 8 == 0 { long } else { 12 };
+            let mask = |_| random.bits() & random.bits() & random.bits() & ((1 << diagonals.bits()) - 1);
+            lists.masks.extend((0..length).map(mask));
+            lists.starts.push(u32::try_from(lists.masks.len()).unwrap());
+        }
+        let expected = count(loops::Portable, &lists);
+        assert!(expected.iter().any(|fits| *fits > 0));
+        assert_eq!(count(avx512, &lists), expected, "up to {long}");
+    }
+}
+
 /// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
 #[test]
 fn counts_that_are_too_large_are_found() {
