@@ -85,7 +85,6 @@ fn some_lanes_after_the_others_give_the_same() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn lanes_of_any_lengths_have_the_same_counts() {
-    let Some(avx512) = loops::Avx512::new() else { return };
     fn count<M: Loops<L>, const L: usize>(loops: M, lists: &PlacementLists) -> Vec<u32> {
         let (trie, columns, diagonals) = tree();
         let (mut buffers, control) = (Buffers::<L>::new(), Control::default());
@@ -102,13 +101,14 @@ fn lanes_of_any_lengths_have_the_same_counts() {
         }
         counts
     }
+    let Some(avx512) = loops::Avx512::new() else { return };
     let diagonals = tree().2;
     let mut random = Random::new(2);
     // Most lanes are short, some are longer than one turn.
     for long in [3, 30, 300, 700] {
         let mut lists = PlacementLists { masks: Vec::new(), starts: vec![0] };
         for _ in 0..64 {
-            let length = random.bits() % if random.bits() % 8 == 0 { long } else { 12 };
+            let length = random.bits() % if random.bits().is_multiple_of(8) { long } else { 12 };
             let mask = |_| random.bits() & random.bits() & random.bits() & ((1 << diagonals.bits()) - 1);
             lists.masks.extend((0..length).map(mask));
             lists.starts.push(u32::try_from(lists.masks.len()).unwrap());
