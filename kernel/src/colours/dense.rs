@@ -22,7 +22,7 @@ use crate::engine::{Control, Stopped};
 pub(super) struct MatrixRow<C, const L: usize>(pub(super) [C; L]);
 
 /// What fits are counted in.
-pub(super) trait FitCount: Copy {
+pub(super) trait FitCount: Copy + PartialEq {
     /// None.
     const ZERO: Self;
     /// The highest, which stands for more, too.
@@ -111,10 +111,9 @@ impl<const L: usize> Scratch<L> {
     }
 }
 
-/// One group of column sets, and the tree that they are joined with.
+/// One group of column sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneGroup<'a> {
-    pub(super) trie: &'a Trie,
     /// The placements of the class that fills the lanes.
     pub(super) lists: &'a PlacementLists,
     /// The diagonals in use.
@@ -137,12 +136,12 @@ impl LaneGroup<'_> {
 #[inline(always)]
 pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
     group: LaneGroup<'_>,
+    trie: &Trie,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
     matrix: &mut [MatrixRow<C, L>],
     control: &Control,
 ) -> Result<(), Stopped> {
-    let trie = group.trie;
     if steps.start == 0 {
         scratch.levels.resize_with(trie.depth + 1, FlatList::default);
         start(group, scratch);
@@ -167,7 +166,8 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
         for from in (0..octets).step_by(OCTETS_MAX) {
             let count = (octets - from).min(OCTETS_MAX);
             for at in 0..count {
-                table::<T, L>(group, step, from + at, [at, count], scratch);
+                let asked = trie.asked(step);
+                table::<T, L>(group, asked, from + at, [at, count], scratch);
             }
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
         }
@@ -237,7 +237,7 @@ fn deal<T: Vectors<L>, const L: usize>(
 #[inline(always)]
 fn table<T: Vectors<L>, const L: usize>(
     group: LaneGroup<'_>,
-    step: &Step,
+    asked: impl Iterator<Item = u64>,
     octet: usize,
     [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
@@ -249,7 +249,7 @@ fn table<T: Vectors<L>, const L: usize>(
         let bits = ((1u32 << length.saturating_sub(octet as u32 * 8).min(8)) - 1) as u8;
         *valid = bits;
     }
-    for (queen, tables) in group.trie.asked(step).zip(scratch.tables.chunks_exact_mut(count)) {
+    for (queen, tables) in asked.zip(scratch.tables.chunks_exact_mut(count)) {
         // In a copy: the compiler can't know that planes and tables do not overlap.
         let mut free = valid;
         if queen != 0 {

@@ -136,6 +136,11 @@ impl<'a> CellClass<'a> {
         }
     }
 
+    /// The number of columns.
+    pub(super) fn columns(&self) -> u32 {
+        self.full.count_ones()
+    }
+
     /// The diagonals of a queen, in the column of `bit`.
     #[inline]
     pub(super) fn cell(&self, row: u32, bit: u32) -> u64 {

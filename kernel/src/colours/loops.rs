@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use super::dense::{self, FitCount, LaneGroup, MatrixRow, Scratch};
 use super::depth::Costs;
+use super::lattice::Lattice;
+use super::lattice_lists::{self, LatticeScratch};
 use super::lists::Factor;
+use super::trie::Trie;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::{Avx2Unpack, Avx512Unpack};
 use super::vectors::{Plain, Vectors};
@@ -25,8 +28,19 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     fn join<C: FitCount>(
         self,
         group: LaneGroup<'_>,
+        trie: &Trie,
         steps: Range<usize>,
         scratch: &mut Scratch<L>,
+        matrix: &mut [MatrixRow<C, L>],
+        control: &Control,
+    ) -> Result<(), Stopped>;
+
+    /// [`lattice_lists::join`].
+    fn join_lattice<C: FitCount>(
+        self,
+        group: LaneGroup<'_>,
+        lattice: &Lattice,
+        scratch: &mut LatticeScratch<L>,
         matrix: &mut [MatrixRow<C, L>],
         control: &Control,
     ) -> Result<(), Stopped>;
@@ -62,6 +76,7 @@ macro_rules! implement {
             fn join<C: FitCount>(
                 self,
                 group: LaneGroup<'_>,
+                trie: &Trie,
                 steps: Range<usize>,
                 scratch: &mut Scratch<$lanes>,
                 matrix: &mut [MatrixRow<C, $lanes>],
@@ -70,14 +85,36 @@ macro_rules! implement {
                 $(#[target_feature(enable = $features)])?
                 fn compiled<C: FitCount>(
                     group: LaneGroup<'_>,
+                    trie: &Trie,
                     steps: Range<usize>,
                     scratch: &mut Scratch<$lanes>,
                     matrix: &mut [MatrixRow<C, $lanes>],
                     control: &Control,
                 ) -> Result<(), Stopped> {
-                    dense::join::<C, $vectors, $lanes>(group, steps, scratch, matrix, control)
+                    dense::join::<C, $vectors, $lanes>(group, trie, steps, scratch, matrix, control)
                 }
-                implement! { @call [$($features)?] compiled(group, steps, scratch, matrix, control) }
+                implement! { @call [$($features)?] compiled(group, trie, steps, scratch, matrix, control) }
+            }
+
+            fn join_lattice<C: FitCount>(
+                self,
+                group: LaneGroup<'_>,
+                lattice: &Lattice,
+                scratch: &mut LatticeScratch<$lanes>,
+                matrix: &mut [MatrixRow<C, $lanes>],
+                control: &Control,
+            ) -> Result<(), Stopped> {
+                $(#[target_feature(enable = $features)])?
+                fn compiled<C: FitCount>(
+                    group: LaneGroup<'_>,
+                    lattice: &Lattice,
+                    scratch: &mut LatticeScratch<$lanes>,
+                    matrix: &mut [MatrixRow<C, $lanes>],
+                    control: &Control,
+                ) -> Result<(), Stopped> {
+                    lattice_lists::join::<C, $vectors, $lanes>(group, lattice, scratch, matrix, control)
+                }
+                implement! { @call [$($features)?] compiled(group, lattice, scratch, matrix, control) }
             }
 
             fn widen(

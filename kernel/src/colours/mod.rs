@@ -7,6 +7,8 @@ mod dense;
 mod depth;
 mod device;
 mod diagonals;
+mod lattice;
+mod lattice_lists;
 mod lines;
 mod lists;
 mod loops;

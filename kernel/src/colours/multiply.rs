@@ -7,6 +7,7 @@ use std::thread::{self, ScopedJoinHandle};
 use super::depth::{Listed, Shape};
 use super::device::DeviceProducts;
 use super::diagonals::{Colour, Diagonals};
+use super::lattice::{self, Lattice};
 use super::lines::{Lines, Parity};
 use super::lists::{CellClass, ColumnSets, Only, PlacementLists};
 use super::loops;
@@ -34,6 +35,7 @@ struct TileCounter {
     found: Vec<(u16, u64)>,
     /// One for each colour.
     tries: [Trie; 2],
+    lattices: [Option<Lattice>; 2],
 }
 
 /// The placements of both colours in some major rows.
@@ -180,7 +182,7 @@ impl Multiplier {
 
 impl TileCounter {
     fn new(products: Box<dyn Products>, memory_max: usize) -> Self {
-        Self { products, memory_max, cells: Vec::new(), found: Vec::new(), tries: Default::default() }
+        Self { products, memory_max, cells: Vec::new(), found: Vec::new(), tries: Default::default(), lattices: Default::default() }
     }
 
     /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
@@ -277,6 +279,7 @@ impl TileCounter {
         let planted = Planted {
             sides,
             tries: &self.tries,
+            lattices: &self.lattices,
             window: window.clone(),
             lines: tile.stratum.lines,
             minor: major.other(),
@@ -319,6 +322,14 @@ impl TileCounter {
             places,
             control,
         };
+        self.lattices[side.colour as usize] = None;
+        let rows = sets[0].0.len();
+        let forced = |name: &str, or: usize| std::env::var(name).map_or(or, |text| text.parse().unwrap());
+        if (lattice::ROWS_MIN.max(forced("LMIN", 3))..=forced("LMAX", 16)).contains(&rows) {
+            self.lattices[side.colour as usize].insert(Lattice::default()).fill(&wanted);
+            self.tries[side.colour as usize].rest = 1;
+            return Ok(());
+        }
         self.tries[side.colour as usize].fill(&wanted)
     }
 

@@ -6,6 +6,8 @@ use std::ops::Range;
 use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Scratch};
 use super::depth::Costs;
 use super::diagonals::{Colour, Diagonals};
+use super::lattice::Lattice;
+use super::lattice_lists::LatticeScratch;
 use super::lines::{Lines, Parity};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
@@ -16,6 +18,7 @@ use crate::engine::{Control, Stopped};
 #[derive(Debug)]
 pub(super) struct Buffers<const L: usize> {
     scratch: Scratch<L>,
+    lattice: LatticeScratch<L>,
     counts: ByteRows,
     /// Queens that the branches have in common between which these are added to wider ones.
     cut: usize,
@@ -24,12 +27,12 @@ pub(super) struct Buffers<const L: usize> {
 
 impl<const L: usize> Buffers<L> {
     pub(super) fn new() -> Self {
-        Self { scratch: Scratch::new(), counts: ByteRows::default(), cut: 0, places: Vec::new() }
+        Self { scratch: Scratch::new(), lattice: LatticeScratch::new(), counts: ByteRows::default(), cut: 0, places: Vec::new() }
     }
 
     /// Pairs of placements compared since the last call.
     pub(super) fn take_states(&mut self) -> u64 {
-        std::mem::take(&mut self.scratch.states)
+        std::mem::take(&mut self.scratch.states) + std::mem::take(&mut self.lattice.states)
     }
 }
 
@@ -63,6 +66,7 @@ pub(super) trait Cell<const L: usize>: FitCount + Into<u64> {
     fn join<M: Loops<L>>(
         loops: M,
         group: LaneGroup<'_>,
+        trie: &Trie,
         buffers: &mut Buffers<L>,
         matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
@@ -82,12 +86,12 @@ impl<const L: usize> Cell<L> for u16 {
     fn join<M: Loops<L>>(
         loops: M,
         group: LaneGroup<'_>,
+        trie: &Trie,
         buffers: &mut Buffers<L>,
         matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
-        let Buffers { scratch, counts, cut, places } = buffers;
-        let trie = group.trie;
+        let Buffers { scratch, counts, cut, places, .. } = buffers;
         let counts = counts.zeros::<L>(matrix.len());
         *cut = (*cut).min(trie.depth);
         let (mut parts, mut stuck, mut narrowest, mut most) = (0, 0, 0, 0);
@@ -99,7 +103,7 @@ impl<const L: usize> Cell<L> for u16 {
             let own = *cut + again.len();
             let steps = trie.part(done, own, places);
             let end = steps.end;
-            loops.join(group, steps, scratch, counts, control)?;
+            loops.join(group, trie, steps, scratch, counts, control)?;
             let (narrow, wide) = loops.widen(counts, matrix, trie.height(), places);
             parts += usize::from(again.is_empty());
             if narrow == u8::MAX {
@@ -137,11 +141,12 @@ impl<const L: usize> Cell<L> for u32 {
     fn join<M: Loops<L>>(
         loops: M,
         group: LaneGroup<'_>,
+        trie: &Trie,
         buffers: &mut Buffers<L>,
         matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
-        loops.join(group, 0..group.trie.steps.len(), &mut buffers.scratch, matrix, control)?;
+        loops.join(group, trie, 0..trie.steps.len(), &mut buffers.scratch, matrix, control)?;
         Ok(matrix.iter().all(|row| !row.0.contains(&Self::FULL)))
     }
 
@@ -199,6 +204,7 @@ pub(super) struct Planted<'a> {
     pub(super) sides: &'a [Side<'a>; 2],
     /// By colour.
     pub(super) tries: &'a [Trie; 2],
+    pub(super) lattices: &'a [Option<Lattice>; 2],
     /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
     pub(super) window: Range<usize>,
     pub(super) lines: Lines,
@@ -370,11 +376,15 @@ impl<M> Multiply<'_, M> {
         let lanes_max = LaneGroup::lanes_max(bits, L);
         for lane in (0..count).step_by(lanes_max) {
             let count = lanes_max.min(count - lane);
-            let group = LaneGroup { trie, lists, bits, first: first + lane, count, lane };
-            if !C::join(self.loops, group, buffers, matrix, self.planted.control)? {
+            let group = LaneGroup { lists, bits, first: first + lane, count, lane };
+            if let Some(lattice) = &self.planted.lattices[colour] {
+                self.loops.join_lattice(group, lattice, &mut buffers.lattice, matrix, self.planted.control)?;
+                continue;
+            }
+            if !C::join(self.loops, group, trie, buffers, matrix, self.planted.control)? {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(self.planted.lattices[colour].is_none() || matrix.iter().all(|row| !row.0.contains(&C::FULL)))
     }
 }

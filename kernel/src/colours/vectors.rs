@@ -64,7 +64,7 @@ impl<const L: usize> Vectors<L> for Plain {
     fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
         let mut found = 0;
         for &mask in masks {
-            to[found] = mask;
+            to[found] = mask | queen;
             found += usize::from(mask & queen == 0);
         }
         found
@@ -186,13 +186,13 @@ mod x86 {
                 let free = _mm256_cmpeq_epi64(_mm256_and_si256(masks, queens), _mm256_setzero_si256());
                 let free = _mm256_movemask_pd(_mm256_castsi256_pd(free)).cast_unsigned();
                 let order = _mm256_loadu_si256(KEPT[free as usize].as_ptr().cast());
-                let kept = _mm256_permutevar8x32_epi32(masks, order);
+                let kept = _mm256_or_si256(_mm256_permutevar8x32_epi32(masks, order), queens);
                 _mm256_storeu_si256(to.as_mut_ptr().add(found).cast(), kept);
                 found += free.count_ones() as usize;
             }
         }
         for &mask in rest {
-            to[found] = mask;
+            to[found] = mask | queen;
             found += usize::from(mask & queen == 0);
         }
         found
@@ -207,7 +207,7 @@ mod x86 {
         let mut found = 0;
         let mut keep = |masks, among| {
             let free = _mm512_mask_testn_epi64_mask(among, masks, queens);
-            let kept = _mm512_maskz_compress_epi64(free, masks);
+            let kept = _mm512_or_si512(_mm512_maskz_compress_epi64(free, masks), queens);
             // SAFETY: `found` is at most the number of masks before.
             unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(found).cast(), kept) };
             found += free.count_ones() as usize;
@@ -311,7 +311,7 @@ mod tests {
             let queen = 1 << (random.bits() % 64) | 1 << (random.bits() % 64);
             let mut to = vec![0; length + BEHIND];
             let found = T::sift(&masks, queen, &mut to);
-            let expected: Vec<u64> = masks.into_iter().filter(|mask| mask & queen == 0).collect();
+            let expected: Vec<u64> = masks.into_iter().filter(|mask| mask & queen == 0).map(|mask| mask | queen).collect();
             assert_eq!(to[..found], expected);
         }
     }

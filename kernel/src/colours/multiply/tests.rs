@@ -69,9 +69,9 @@ fn some_lanes_after_the_others_give_the_same() {
         let count = LaneGroup::lanes_max(bits, 32);
         assert_eq!(count * groups, 32);
         for first in (0..32).step_by(count) {
-            let group = LaneGroup { trie: &trie, lists: &lists, bits, first, count, lane: first };
+            let group = LaneGroup { lists: &lists, bits, first, count, lane: first };
             let (mut buffers, control) = (Buffers::new(), Control::default());
-            assert!(Cell::join(loops::Portable, group, &mut buffers, &mut matrix, &control).unwrap());
+            assert!(Cell::join(loops::Portable, group, &trie, &mut buffers, &mut matrix, &control).unwrap());
         }
         matrix.into_iter().flat_map(|row| row.0).collect::<Vec<_>>()
     };
@@ -90,12 +90,12 @@ fn counts_that_are_too_large_are_found() {
         let all = lengths[0] + lengths[1];
         let lists = PlacementLists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
         let group =
-            LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2, lane: 0 };
+            LaneGroup { lists: &lists, bits: diagonals.bits(), first: 0, count: 2, lane: 0 };
         let mut narrow = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
         let mut wide = vec![MatrixRow([0_u32; 32]); 2 * columns.len()];
         let control = Control::default();
-        let fits = Cell::join(loops::Portable, group, &mut buffers, &mut narrow, &control).unwrap();
-        assert!(Cell::join(loops::Portable, group, &mut buffers, &mut wide, &control).unwrap());
+        let fits = Cell::join(loops::Portable, group, &trie, &mut buffers, &mut narrow, &control).unwrap();
+        assert!(Cell::join(loops::Portable, group, &trie, &mut buffers, &mut wide, &control).unwrap());
         let leaves: u64 = trie.steps.iter().map(|step| step.leaves).sum();
         let sum: u64 = wide.iter().flat_map(|row| row.0).map(u64::from).sum();
         assert_eq!(sum, leaves * u64::from(all));
