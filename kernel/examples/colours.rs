@@ -70,6 +70,8 @@ fn main() {
             *sum = Sum { value: sum.value + figure.value, variance: sum.variance + figure.variance };
         }
     }
+    for (name, at) in ["levels", "merge", "deal", "table", "leaf", "", "families", "sets", "elements", "slots", "lists"].iter().zip(&nqueens_kernel::colours::lattice_lists::T) { print!("{name} {} ", at.load(std::sync::atomic::Ordering::Relaxed) / 1000000); }
+    println!();
     println!("solutions {} states {} cpu {} s", sums[0], sums[1], sums[2]);
 }
 

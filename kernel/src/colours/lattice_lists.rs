@@ -109,12 +109,15 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
     matrix: &mut [MatrixRow<C, L>],
     control: &Control,
 ) -> Result<(), Stopped> {
+    let t0 = unsafe { std::arch::x86_64::_rdtsc() };
     let depth = lattice.families[0].rows.len();
     scratch.levels.resize_with(depth.max(1), Level::default);
     start(group, &mut scratch.levels[0]);
     let mut before: &[u32] = &[];
     let mut states = 0;
+    add(6, lattice.families.len() as u64); add(7, lattice.families.iter().map(|f| f.pairs.len() as u64).sum()); 
     for family in &lattice.families {
+        let t0 = unsafe { std::arch::x86_64::_rdtsc() };
         let same = before.iter().zip(&family.rows).take_while(|(one, other)| one == other).count();
         before = &family.rows;
         for level in same..depth - 1 {
@@ -130,6 +133,7 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
             scratch.states += states;
             control.advance(std::mem::take(&mut states))?;
         }
+        tick(0, t0);
         for &set in &lattice.sets[depth] {
             if states >= STATES_TOLD {
                 scratch.states += states;
@@ -189,18 +193,23 @@ fn last<C: FitCount, T: Vectors<L>, const L: usize>(
         return 0;
     }
     let depth = family.rows.len();
+    let t = unsafe { std::arch::x86_64::_rdtsc() };
     let end = merge::<T, L>(lattice, &scratch.levels[depth - 1], family.rows[depth - 1], set, &mut scratch.last, 0);
     if end == 0 {
         return 0;
     }
+    let t = tick(1, t);
     let longest = deal::<T, L>(group, &scratch.last[..end], &mut scratch.slots, &mut scratch.lengths);
     let octets = longest.div_ceil(8) as usize;
+    let mut t = tick(2, t);
+    add(8, end as u64); add(9, octets as u64 * 8 * L as u64);add(10,1);
     for from in (0..octets).step_by(OCTETS_MAX) {
         let octets = (octets - from).min(OCTETS_MAX);
         scratch.tables.resize((16 * 16 * OCTETS_MAX).max(scratch.tables.len()), Bytes([0; L]));
         for at in 0..octets {
             table::<T, L>(group, lattice, family, free, from + at, [at, octets], scratch);
         }
+        t = tick(3, t);
         let leaf = Leaf { family, free, wanted, height: lattice.height, tables: &scratch.tables };
         match octets {
             1 => leaf.run::<C, 1>(matrix),
@@ -212,6 +221,7 @@ fn last<C: FitCount, T: Vectors<L>, const L: usize>(
             7 => leaf.run::<C, 7>(matrix),
             _ => leaf.run::<C, OCTETS_MAX>(matrix),
         }
+        t = tick(4, t);
     }
     (end * wanted.len() * family.pairs.len()) as u64
 }
@@ -278,6 +288,9 @@ fn table<T: Vectors<L>, const L: usize>(
     }
 }
 
+pub static T: [std::sync::atomic::AtomicU64; 12] = [const { std::sync::atomic::AtomicU64::new(0) }; 12];
+fn tick(at: usize, from: u64) -> u64 { let now = unsafe { std::arch::x86_64::_rdtsc() }; T[at].fetch_add(now - from, std::sync::atomic::Ordering::Relaxed); now }
+fn add(at: usize, n: u64) { T[at].fetch_add(n, std::sync::atomic::Ordering::Relaxed); }
 struct Leaf<'a, const L: usize> {
     family: &'a Family,
     free: &'a [u32],

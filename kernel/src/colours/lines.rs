@@ -57,7 +57,7 @@ impl Lines {
 
     /// Central rows that the minor rows of a block have in common, present or not.
     pub(super) fn common(self) -> u32 {
-        (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
+        (self.n.get() / 2).saturating_sub(std::env::var("COMMON").map_or(6, |text| text.parse().unwrap())).clamp(1, 8)
     }
 
     /// The lines of a set as they are filled: the most central first, for these attack most.

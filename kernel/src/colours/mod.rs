@@ -8,7 +8,7 @@ mod depth;
 mod device;
 mod diagonals;
 mod lattice;
-mod lattice_lists;
+pub mod lattice_lists;
 mod lines;
 mod lists;
 mod loops;

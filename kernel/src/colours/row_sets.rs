@@ -110,7 +110,22 @@ impl Stratum {
     fn new(lines: Lines, white: u32, major: Parity, first: Place) -> Option<(Self, Place)> {
         let minor = major.other();
         let central: Vec<u32> = lines.central_lines(minor).take(lines.common() as usize).collect();
-        let key = |rows: u32| central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1));
+        let families: std::collections::HashMap<u32, u32> = if std::env::var("FAM").is_ok() {
+            let mut left: Vec<u32> = lines.sets(minor, lines.white(minor, white)).collect();
+            let (mut of, mut number) = (std::collections::HashMap::new(), 0);
+            while !left.is_empty() {
+                let mut found: std::collections::HashMap<u32, u32> = std::collections::HashMap::new();
+                for &set in &left {
+                    for i in 0..16 { for j in 0..i { let two = 1 << i | 1 << j; if set & two == two { *found.entry(set & !two).or_default() += 1; } } }
+                }
+                let Some((&best, _)) = found.iter().max_by_key(|(set, count)| (**count, **set)) else { break };
+                for &set in left.iter().filter(|set| **set & best == best) { of.insert(set, number); }
+                left.retain(|set| set & best != best);
+                number += 1;
+            }
+            of
+        } else { Default::default() };
+        let key = |rows: u32| if let Some(number) = families.get(&rows) { *number } else { central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1)) };
         // By block, rank and rows.
         let mut keyed: Vec<[u32; 3]> = lines
             .sets(minor, lines.white(minor, white))
