@@ -242,7 +242,8 @@ fn scatter(spans: &VecDeque<Span>, all: &Span) -> f64 {
         let sum = Span::sum(&spans);
         let mean = sum.work / sum.seconds;
         let off = |span: &Span| (span.work - mean * span.seconds).powi(2) / span.seconds;
-        let degrees = spans.iter().skip(1).map(|_| 1.0).sum::<f64>();
+        #[expect(clippy::cast_precision_loss, reason = "some dozens")]
+        let degrees = (spans.len() - 1) as f64;
         largest = largest.max(spans.iter().map(off).sum::<f64>() / degrees / mean.powi(2));
         // Of an odd number the oldest is left out.
         spans = spans.rchunks_exact(2).rev().map(Span::sum).collect();

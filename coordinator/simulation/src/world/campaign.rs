@@ -11,7 +11,7 @@ use super::{Event, World};
 use crate::invariants::Invariants;
 use crate::job::truth;
 use crate::scenario::Scenario;
-use crate::worker::Engine;
+use crate::worker::{Engine, Worker};
 
 const MINUTE: Millis = 60_000;
 
@@ -105,7 +105,7 @@ impl World {
         self.schedule(MINUTE, Event::Minute);
         let Some(coordinator) = &self.coordinator else { return };
         let dispatch = coordinator.scheduler.dispatch();
-        let is_there = |worker: &&crate::worker::Worker| {
+        let is_there = |worker: &&Worker| {
             worker.process.is_some() && dispatch.distrusts(&worker.engine.machine()).is_none()
         };
         let threads: u64 = self.workers.iter().filter(is_there).map(|it| u64::from(it.engine.threads)).sum();
@@ -143,7 +143,7 @@ impl World {
         #[expect(clippy::cast_precision_loss, reason = "a share")]
         let efficiency = accepted.sum::<u64>() as f64 / progress.trusted as f64;
         let dispatch = self.coordinator.as_ref().expect("it is there at the end").scheduler.dispatch();
-        let is_out = |worker: &&crate::worker::Worker| dispatch.distrusts(&worker.engine.machine()).is_some();
+        let is_out = |worker: &&Worker| dispatch.distrusts(&worker.engine.machine()).is_some();
         let sums = dispatch.runs().next().map(nqueens_scheduler::Run::sums);
         Conclusion {
             campaign,

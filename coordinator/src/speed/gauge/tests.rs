@@ -63,6 +63,18 @@ fn no_speed_is_told_while_it_is_in_doubt() {
 }
 
 #[test]
+fn when_half_of_the_workers_go_the_time_left_doubles_at_once() {
+    let mut gauge = gauge(4, 0.1, 100);
+    let sums = gauge.sums;
+    let mut left = |second: u64, key, pace| {
+        gauge.note(1_000 * second, &sums, &Busy { crew: Crew { key, pace }, ..busy(4) }, || true);
+        gauge.read().expect("measured").time_left_s(1e12).value
+    };
+    let (all, half) = (left(101, 1, 4.0), left(102, 2, 2.0));
+    assert!((half / all - 2.0).abs() < 1e-6, "{all} {half}");
+}
+
+#[test]
 fn nobodys_time_is_not_counted() {
     let mut gauge = gauge(2, 1.0, 100);
     let before = gauge.read();
