@@ -14,6 +14,11 @@ pub(crate) fn is_canary(at: usize, tasks: usize) -> bool {
     at.is_multiple_of(EVERY + 1) || at + 1 == tasks
 }
 
+/// The canaries of a launch: each begins with another, so that none finds what was left by the one before in its place.
+pub(crate) fn of_launch(canaries: &[Canary], launch: usize) -> impl Iterator<Item = &Canary> {
+    canaries.iter().cycle().skip(launch % canaries.len())
+}
+
 /// A task, and its completions as plain recursion counts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Canary {
@@ -63,5 +68,11 @@ mod tests {
         // Whole boards; solutions of N = 8 with a queen on the fourth cell of the first row; and so on.
         assert_eq!(counts[..2], [40, 92]);
         assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+        let differ: std::collections::HashSet<_> = counts.iter().collect();
+        assert_eq!(
+            differ.len(),
+            counts.len(),
+            "one that is found in the place of another is noticed: {counts:?}"
+        );
     }
 }

@@ -3,17 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::slice;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nqueens_kernel::engine::{Control, Engine, ProductCounter, Stopped, Tally};
 use nqueens_kernel::estimate;
+use nqueens_kernel::isa::Isa;
 use nqueens_kernel::subproblem::Subproblem;
 
 use crate::canary::{self, Canary, canaries};
 use crate::guess;
 use crate::masks::Masks;
-use crate::runner::{Fault, Interruption, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
+use crate::runner::{Fault, Interruption, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task, wait};
 use crate::split::{Cut, Piece, Splitter, cut_once};
 
 /// Boards that are counted together: the device has to be busy for seconds, however small they are.
@@ -36,9 +36,6 @@ const LOAD_MAX: usize = 32;
 /// Tasks in a launch, at least: with less memory a device is of no use.
 const LOAD_MIN: usize = 1 << 8;
 
-/// Time between two looks at the device and at the control.
-const LOOK: Duration = Duration::from_micros(500);
-
 /// An engine on a device.
 pub(crate) struct DeviceEngine<R> {
     runner: R,
@@ -51,21 +48,23 @@ pub(crate) struct DeviceEngine<R> {
     load: usize,
     /// The most that the device has memory for.
     load_max: usize,
+    /// Launches so far.
+    launches: usize,
     /// Who multiplies colours on the device, until it is asked for.
     products: Option<Box<dyn ProductCounter>>,
+    /// With what the thread multiplies colours, if nobody does on the device.
+    isa: Option<Isa>,
     fault: Option<String>,
 }
 
 impl<R: Runner> DeviceEngine<R> {
-    pub(crate) fn new(runner: R, threads: usize) -> Self {
+    /// An engine on the device of a runner, whose colours are multiplied by `products`.
+    pub(crate) fn new(runner: R, threads: usize, products: Option<Box<dyn ProductCounter>>) -> Self {
         let (canary_boards, canaries) = canaries();
         let [load, load_max] = [LOAD_FIRST, LOAD_MAX].map(|load| (runner.lanes() * load).max(LOAD_MIN));
-        Self { runner, threads, canary_boards, canaries, load, load_max, products: None, fault: None }
-    }
-
-    /// With somebody who multiplies colours.
-    pub(crate) fn with_products(self, products: Box<dyn ProductCounter>) -> Self {
-        Self { products: Some(products), ..self }
+        let isa = if products.is_none() { Some(Isa::best()) } else { None };
+        let (launches, fault) = (0, None);
+        Self { runner, threads, canary_boards, canaries, load, load_max, launches, products, isa, fault }
     }
 
     fn count_all(
@@ -99,12 +98,17 @@ impl<R: Runner> DeviceEngine<R> {
         let splitter = Splitter::new(&boards, self.canary_boards.len());
         let mut batch =
             Batch { boards: &boards, owners, splitter, steps_max, pending: Vec::new(), tallies, control };
-        self.run(&mut batch)
+        let mut launched = VecDeque::new();
+        let outcome = self.run(&mut batch, &mut launched);
+        if let Err(Interruption::Stopped) = outcome {
+            // The next batch needs their buffers.
+            launched.iter().try_for_each(|launch| self.wait(launch, &Control::default()))?;
+        }
+        outcome
     }
 
     /// Counts a batch: while one launch runs, the next is prepared, and what came of the one before is added up.
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<(), Interruption> {
-        let mut launched: VecDeque<Launch> = VecDeque::new();
+    fn run(&mut self, batch: &mut Batch<'_>, launched: &mut VecDeque<Launch>) -> Result<(), Interruption> {
         let mut free: Vec<Slot> = (0..SLOTS).collect();
         let mut outcomes = Vec::new();
         loop {
@@ -115,9 +119,15 @@ impl<R: Runner> DeviceEngine<R> {
                 };
                 launched.push_back(launch);
             }
-            let Some(launch) = launched.pop_front() else { return Ok(()) };
-            match self.wait(launch.slot, &mut outcomes, batch.control) {
+            let Some(launch) = launched.front() else { return Ok(()) };
+            let ended = self.wait(launch, batch.control);
+            if let Err(Interruption::Stopped) = ended {
+                return ended;
+            }
+            let launch = launched.pop_front().expect("it was waited for");
+            match ended {
                 Ok(()) => {
+                    self.runner.outcomes(launch.slot, &mut outcomes)?;
                     self.pace(&launch);
                     self.add_up(&launch, &outcomes, batch)?;
                 }
@@ -132,18 +142,8 @@ impl<R: Runner> DeviceEngine<R> {
         }
     }
 
-    /// Waits for the outcomes of a launch.
-    fn wait(
-        &mut self,
-        slot: Slot,
-        outcomes: &mut Vec<Outcome>,
-        control: &Control,
-    ) -> Result<(), Interruption> {
-        while !self.runner.is_done(slot)? {
-            control.advance(0)?;
-            thread::sleep(LOOK);
-        }
-        Ok(self.runner.outcomes(slot, outcomes)?)
+    fn wait(&mut self, launch: &Launch, control: &Control) -> Result<(), Interruption> {
+        wait(|| self.runner.is_done(launch.slot), || control.advance(0))
     }
 
     /// Makes launches half as large as one that there was no memory for.
@@ -167,8 +167,10 @@ impl<R: Runner> DeviceEngine<R> {
             let tasks = self.with_canaries(pieces);
             match self.runner.start(slot, &tasks) {
                 Ok(()) => {
+                    let number = self.launches;
+                    self.launches += 1;
                     batch.pending.truncate(at);
-                    return Ok(Some(Launch { slot, tasks, load, begun: Instant::now() }));
+                    return Ok(Some(Launch { number, slot, tasks, load, begun: Instant::now() }));
                 }
                 Err(Fault::OutOfMemory) if load > LOAD_MIN => self.halve(load),
                 Err(fault) => return Err(fault.into()),
@@ -178,7 +180,7 @@ impl<R: Runner> DeviceEngine<R> {
 
     /// The tasks with canaries among them, each another. The last one ends the launch: no task comes after all canaries.
     fn with_canaries(&self, pieces: &[Piece]) -> Vec<Task> {
-        let mut canaries = self.canaries.iter().cycle().map(|canary| canary.task);
+        let mut canaries = canary::of_launch(&self.canaries, self.launches).map(|canary| canary.task);
         let mut all = Vec::with_capacity(pieces.len() + pieces.len().div_ceil(canary::EVERY) + 1);
         for pieces in pieces.chunks(canary::EVERY) {
             all.extend(canaries.next());
@@ -218,7 +220,7 @@ impl<R: Runner> DeviceEngine<R> {
         }
         let is_canary = |at: usize| canary::is_canary(at, outcomes.len());
         let counted = outcomes.iter().enumerate().filter(|(at, _)| is_canary(*at));
-        for ((_, outcome), canary) in counted.zip(self.canaries.iter().cycle()) {
+        for ((_, outcome), canary) in counted.zip(canary::of_launch(&self.canaries, launch.number)) {
             let right = canary.completions;
             if outcome.completions != right {
                 return Err(wrong(format!("{} for a board with {right} solutions", outcome.completions)));
@@ -256,6 +258,7 @@ fn add(sum: u64, completions: u64) -> Result<u64, Fault> {
 
 /// Tasks that a device is at.
 struct Launch {
+    number: usize,
     slot: Slot,
     tasks: Vec<Task>,
     /// Tasks that are no canaries.
@@ -340,14 +343,14 @@ impl<R: Runner> Engine for DeviceEngine<R> {
         control: &Control,
     ) -> Result<(), Stopped> {
         let Err(interruption) = self.count_all(problems, tallies, control) else { return Ok(()) };
-        let outcome = match interruption {
-            Interruption::Stopped => self.runner.stop(),
-            Interruption::Fault(fault) => Err(fault),
-        };
-        if let Err(fault) = outcome {
+        if let Interruption::Fault(fault) = interruption {
             self.fault = Some(fault.to_string());
         }
         Err(Stopped)
+    }
+
+    fn isa(&self) -> Option<Isa> {
+        self.isa
     }
 
     fn product_counter(&mut self) -> Option<Box<dyn ProductCounter>> {

@@ -97,6 +97,7 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
     LOCAL_ARRAY uint tables[TABLES * LANES] ALIGNED(4 * LANES);
     LOCAL_ARRAY uint all_planes[PLANES * LANES];
     LOCAL_ARRAY ulong sums[LANES];
+    LOCAL_ARRAY uint all_lengths[2 * (DEPTH + 1) * LANES]; // of the lists above a level first
     const uint lane = LANE, item = first + ITEM(0);
     const uint groups = (sets + SETS - 1) / SETS, at = item % (groups * lists);
     const uint part = at / groups, set = at % groups * SETS + lane;
@@ -105,8 +106,14 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
     starts += part * (sets + 1);
     scratch += (size_t)ITEM(0) * depth * room * SETS + lane;
     matrix += (size_t)at * rows * SETS + lane;
-    uint lengths[2 * DEPTH_MAX];
+    LOCAL uint *lengths = all_lengths + lane;
+    uint first_masks[2];
     ulong pairs = 0;
+    for (uint half_way = 0; half_way < 2; half_way++) {
+        bool is_set = set + half_way * LANES < sets;
+        first_masks[half_way] = is_set ? starts[set + half_way * LANES] : 0;
+        lengths[half_way * LANES] = is_set ? starts[set + half_way * LANES + 1] - first_masks[half_way] : 0;
+    }
     planes[64 * LANES] = 0;
     for (uint number = chunk.x; number < chunk.y; number++) {
         const Step step = steps[number];
@@ -115,16 +122,11 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
 #pragma unroll
         for (uint half_way = 0; half_way < 2; half_way++) {
             GLOBAL ulong *to = below + half_way * LANES;
-            GLOBAL const ulong *from = masks;
-            uint count = 0, apart = SETS;
+            GLOBAL const ulong *from = masks + first_masks[half_way];
+            uint apart = 1, count = lengths[(2 * step.level + half_way) * LANES];
             if (step.level != 0) {
                 from = to - (size_t)room * SETS;
-                count = lengths[2 * (step.level - 1) + half_way];
-            } else if (set + half_way * LANES < sets) {
-                uint start = starts[set + half_way * LANES];
-                from = masks + start;
-                count = starts[set + half_way * LANES + 1] - start;
-                apart = 1;
+                apart = SETS;
             }
             uint length = 0;
             for (uint i = 0; i < count; i++) {
@@ -132,7 +134,7 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
                 if ((mask & step.queen) == 0)
                     to[(size_t)length++ * SETS] = mask;
             }
-            kept[half_way] = lengths[2 * step.level + half_way] = length;
+            kept[half_way] = lengths[(2 * step.level + 2 + half_way) * LANES] = length;
         }
         if (step.level + 1 < depth)
             continue;

@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::{Control, ProductCounter, ProductPart, ProductWork, Stopped};
 
-use crate::runner::{Fault, Interruption};
+use crate::runner::{Fault, Interruption, wait};
 use crate::walk::Walk;
 
 /// Column sets in a group.
@@ -18,9 +17,6 @@ pub(crate) const LEFT_OUT: u64 = u64::MAX;
 
 /// Items in the first launch; the next ones follow the time that it takes.
 const ITEMS_FIRST: usize = 64;
-
-/// Time between two looks at the device and at the control.
-const LOOK: Duration = Duration::from_micros(200);
 
 /// Groups of `SETS` of so many column sets.
 pub(crate) fn groups(sets: usize) -> usize {
@@ -190,10 +186,11 @@ impl<R: ProductRunner> DeviceProducts<R> {
     /// Waits for what was begun, also when it is stopped: it uses what the next call replaces.
     fn wait(&mut self, control: &Control) -> Result<(), Interruption> {
         let mut stopped = Ok(());
-        while !self.runner.is_done()? {
+        let mut look = || {
             stopped = stopped.and(control.advance(0));
-            thread::sleep(LOOK);
-        }
+            Ok(())
+        };
+        wait(|| self.runner.is_done(), &mut look)?;
         Ok(stopped?)
     }
 

@@ -1,5 +1,8 @@
 //! What runs tasks: a device, or in tests something that fails.
 
+use std::thread;
+use std::time::Duration;
+
 use nqueens_kernel::engine::{COUNTS_WRONG, Stopped};
 
 /// A node of the search, as the device takes it: diagonals to the left, doubled, and to the right as seen from its row,
@@ -79,6 +82,27 @@ impl From<Fault> for Interruption {
     }
 }
 
+/// Time between two looks at the device and at the control.
+const LOOK: Duration = Duration::from_micros(250);
+
+/// Looks at a launch, at most: two minutes, some hundred times as much as it should take.
+const LOOKS_MAX: u32 = if cfg!(test) { 100 } else { 480_000 };
+
+/// Waits for a launch; `look` may end that. What does not end is lost, and its device with it.
+pub(crate) fn wait(
+    mut is_done: impl FnMut() -> Result<bool, Fault>,
+    mut look: impl FnMut() -> Result<(), Stopped>,
+) -> Result<(), Interruption> {
+    for _ in 0..LOOKS_MAX {
+        if is_done()? {
+            return Ok(());
+        }
+        look()?;
+        thread::sleep(LOOK);
+    }
+    Err(Fault::Lost("a launch does not end".to_owned()).into())
+}
+
 /// One of two launches, of which one is prepared while the other runs.
 pub(crate) type Slot = usize;
 
@@ -104,7 +128,4 @@ pub(crate) trait Runner: Send {
 
     /// The outcomes of a launch that has ended.
     fn outcomes(&mut self, slot: Slot, outcomes: &mut Vec<Outcome>) -> Result<(), Fault>;
-
-    /// Has all launches end soon, with some tasks not counted; waits for that. Then it is ready for others.
-    fn stop(&mut self) -> Result<(), Fault>;
 }

@@ -31,10 +31,9 @@
         L = node.x; R = node.y; F = node.z; C = node.w; \
     } }
 
-// Completions of each task, and rounds of STEPS steps; UNFINISHED where a task takes more than `rounds_max`, or where the
-// host set `stop`.
+// Completions of each task, and rounds of STEPS steps; UNFINISHED where a task takes more than `rounds_max`.
 KERNEL(GROUP) search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, GLOBAL uint *next,
-              GLOBAL const volatile uint *stop, GLOBAL uint2 *results, uint rounds_max)
+              GLOBAL uint2 *results, uint rounds_max)
 {
     LOCAL_ARRAY uint4 stack[(ROWS - 2 + STEPS) * GROUP];
     LOCAL_ARRAY uint rows_of[(ROWS + 2) * GROUP]; // what lies below [0] is read by lanes without work alone
@@ -48,7 +47,7 @@ KERNEL(GROUP) search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *m
         if (C == 0 || rounds == 0) {
             if (task != NONE)
                 results[task] = PAIR(C == 0 ? sum : UNFINISHED, rounds_max - rounds);
-            task = *stop ? NONE : TAKE(next);
+            task = TAKE(next);
             if (task >= count)
                 return;
             uint4 node = tasks[task];

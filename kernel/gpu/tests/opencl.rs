@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -53,12 +53,11 @@ fn count(engine: &mut dyn Engine, boards: &[Subproblem]) -> Vec<u64> {
     tallies.iter().map(|tally| tally.completions).collect()
 }
 
-#[test]
-fn whole_boards_by_each_plan() {
+fn whole_boards(numbers: RangeInclusive<u32>) {
     let (_turn, devices) = found();
     for device in devices {
         let mut solver = Solver::new(engine(device, 2).expect("an engine"), 0);
-        for n in 5..=14 {
+        for n in numbers.clone() {
             let known = published(board(n)).expect("published");
             for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Colours] {
                 let control = Control::default();
@@ -69,6 +68,17 @@ fn whole_boards_by_each_plan() {
             }
         }
     }
+}
+
+/// Alone, for a device that looks at each access to its memory.
+#[test]
+fn small_boards_by_each_plan() {
+    whole_boards(5..=9);
+}
+
+#[test]
+fn larger_boards_by_each_plan() {
+    whole_boards(10..=14);
 }
 
 #[test]

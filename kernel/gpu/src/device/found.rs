@@ -1,8 +1,9 @@
 //! Which devices there are.
 
-use opencl3::device::{self, CL_DEVICE_TYPE_ALL};
-use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, ClError, DLOPEN_RUNTIME_LOAD_FAILED};
-use opencl3::platform::{Platform, get_platforms};
+use cl3::device::{CL_DEVICE_TYPE_ALL, get_device_ids};
+use cl3::error_codes::{CL_DEVICE_NOT_FOUND, ClError, DLOPEN_RUNTIME_LOAD_FAILED};
+use cl3::platform::{CL_PLATFORM_NAME, get_platform_ids, get_platform_info};
+use cl3::types::cl_int;
 
 use super::Device;
 
@@ -42,29 +43,29 @@ pub enum NoDevice {
 
 /// The devices of all drivers that work.
 pub fn devices() -> Result<Found, NoDevice> {
-    let platforms = get_platforms().map_err(no_platforms)?;
-    let devices = |platform: &Platform| -> Result<Vec<Device>, ClError> {
-        let devices = platform.get_devices(CL_DEVICE_TYPE_ALL)?;
-        Ok(devices.into_iter().map(device::Device::new).map(Device).collect())
-    };
-    let name = |platform: &Platform| platform.name().unwrap_or_else(|_| "unnamed".to_owned());
-    let mut found = gather(platforms.iter().map(|platform| (name(platform), devices(platform))))?;
+    let platforms = get_platform_ids().map_err(no_platforms)?;
+    let mut found = gather(platforms.into_iter().map(|platform| {
+        let name = get_platform_info(platform, CL_PLATFORM_NAME);
+        let devices = get_device_ids(platform, CL_DEVICE_TYPE_ALL);
+        let devices = devices.map(|devices| devices.into_iter().map(Device).collect());
+        (name.map_or_else(|_| "unnamed".to_owned(), String::from), devices)
+    }))?;
     found.devices.sort_by_key(Device::is_cpu);
     Ok(found)
 }
 
 /// Why there are no platforms.
-fn no_platforms(error: ClError) -> NoDevice {
-    match error.0 {
+fn no_platforms(code: cl_int) -> NoDevice {
+    match code {
         DLOPEN_RUNTIME_LOAD_FAILED => NoDevice::NoLibrary,
         NO_PLATFORM => NoDevice::NoPlatform,
-        _ => NoDevice::Failed(error.to_string()),
+        _ => NoDevice::Failed(ClError(code).to_string()),
     }
 }
 
 /// The devices of drivers with these names. One that fails takes none from the others.
 fn gather<D>(
-    drivers: impl IntoIterator<Item = (String, Result<Vec<D>, ClError>)>,
+    drivers: impl IntoIterator<Item = (String, Result<Vec<D>, cl_int>)>,
 ) -> Result<Found<D>, NoDevice> {
     let (mut found, mut drivers) =
         (Found { devices: Vec::new(), failed: Vec::new() }, drivers.into_iter().peekable());
@@ -74,8 +75,10 @@ fn gather<D>(
     for (name, devices) in drivers {
         match devices {
             Ok(devices) => found.devices.extend(devices),
-            Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
-            Err(error) => found.failed.push(format!("the driver {} fails: {error}", name.trim())),
+            Err(CL_DEVICE_NOT_FOUND) => {}
+            Err(code) => {
+                found.failed.push(format!("the driver {} fails: {}", name.trim(), ClError(code)));
+            }
         }
     }
     if !found.devices.is_empty() {
@@ -89,22 +92,22 @@ fn gather<D>(
 
 #[cfg(test)]
 mod tests {
-    use opencl3::error_codes::CL_OUT_OF_HOST_MEMORY;
+    use cl3::error_codes::CL_OUT_OF_HOST_MEMORY;
 
     use super::*;
 
     /// What is found, by drivers that have these devices or fail so.
     fn found(drivers: &[(&str, Result<Vec<u8>, i32>)]) -> Result<(Vec<u8>, Vec<String>), NoDevice> {
         let drivers = drivers.iter().cloned();
-        let found = gather(drivers.map(|(name, devices)| (name.to_owned(), devices.map_err(ClError))))?;
+        let found = gather(drivers.map(|(name, devices)| (name.to_owned(), devices)))?;
         Ok((found.devices, found.failed))
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let missing = [DLOPEN_RUNTIME_LOAD_FAILED, NO_PLATFORM].map(|code| no_platforms(ClError(code)));
+        let missing = [DLOPEN_RUNTIME_LOAD_FAILED, NO_PLATFORM].map(no_platforms);
         assert_eq!(missing, [NoDevice::NoLibrary, NoDevice::NoPlatform]);
-        assert!(matches!(no_platforms(ClError(CL_OUT_OF_HOST_MEMORY)), NoDevice::Failed(_)));
+        assert!(matches!(no_platforms(CL_OUT_OF_HOST_MEMORY), NoDevice::Failed(_)));
         assert_eq!(found(&[]), Err(NoDevice::NoPlatform));
         let none = [("one", Err(CL_DEVICE_NOT_FOUND)), ("other", Ok(Vec::new()))];
         assert_eq!(found(&none), Err(NoDevice::NoDevice));

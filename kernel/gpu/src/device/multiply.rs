@@ -1,18 +1,13 @@
 //! A device that multiplies colours.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use nqueens_kernel::engine::{ProductWork, TreeStep};
-use opencl3::command_queue::CommandQueue;
-use opencl3::context::Context;
-use opencl3::error_codes::ClError;
-use opencl3::event::Event;
-use opencl3::kernel::{ExecuteKernel, Kernel};
-use opencl3::memory::Buffer;
-use opencl3::program::Program;
-use opencl3::types::CL_TRUE;
 
-use super::{Device, buffer, fault, has_ended, lost, write};
+use super::Device;
+use super::api::{Argument, Buffer, Context, Event, Kernel, Queue};
 use crate::products::{LEFT_OUT, ProductRunner, SETS, groups, longest, sets};
 use crate::runner::Fault;
 use crate::walk::Walk;
@@ -29,51 +24,33 @@ const DEPTH_MAX: usize = 16;
 /// more groups are busy at a time.
 const TABLES: [usize; 3] = [64, 128, 256];
 
+/// Planes of a word's placements, as in multiply.cl.
+const PLANES: usize = 65;
+
 /// Memory that is taken of a CPU, in bytes: twice as much as matrices get.
 const CPU_MEMORY_MAX: u64 = 1 << 29;
 
-/// A list in the device's memory.
-struct List<T> {
-    buffer: Buffer<T>,
-    room: usize,
-}
-
-impl<T> List<T> {
-    fn new(context: &Context) -> Result<Self, Fault> {
-        Ok(Self { buffer: buffer(context, 0)?, room: 1 })
-    }
-
-    fn reserve(&mut self, context: &Context, length: usize) -> Result<(), Fault> {
-        if self.room < length {
-            let room = length + length / 4;
-            self.room = 0;
-            self.buffer = buffer(context, room)?;
-            self.room = room;
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, context: &Context, queue: &CommandQueue, data: &[T]) -> Result<(), Fault> {
-        self.reserve(context, data.len())?;
-        if data.is_empty() { Ok(()) } else { write(queue, &mut self.buffer, data) }
-    }
+/// Bytes of local memory that a group takes: tables, planes, the lengths of lists, and sums.
+fn local_bytes(tables: usize, depth: usize) -> usize {
+    LANES * (4 * (tables + PLANES + 2 * (depth + 1)) + 8)
 }
 
 /// Trees of a colour, and lists, in the device's memory.
+#[derive(Default)]
 struct ColourBuffers {
     /// The version of the tree, and chunks of its walk.
     tree: Option<(u64, usize)>,
-    depth: u32,
-    rest: u32,
+    depth: usize,
+    rest: usize,
     /// Queens that a branch asks for, at most.
     asked_most: usize,
-    steps: List<TreeStep>,
-    chunks: List<[u32; 2]>,
-    asked: List<u32>,
-    program: List<u32>,
-    starts: List<u32>,
-    masks: List<u64>,
-    matrix: List<u32>,
+    steps: Buffer<TreeStep>,
+    chunks: Buffer<[u32; 2]>,
+    asked: Buffer<u32>,
+    program: Buffer<u32>,
+    starts: Buffer<u32>,
+    masks: Buffer<u64>,
+    matrix: Buffer<u32>,
     /// Rows of a group's matrix, column sets of the lists, and their longest.
     rows: usize,
     sets: usize,
@@ -81,33 +58,14 @@ struct ColourBuffers {
 }
 
 impl ColourBuffers {
-    fn new(context: &Context) -> Result<Self, Fault> {
-        Ok(Self {
-            tree: None,
-            depth: 1,
-            rest: 0,
-            asked_most: 0,
-            steps: List::new(context)?,
-            chunks: List::new(context)?,
-            asked: List::new(context)?,
-            program: List::new(context)?,
-            starts: List::new(context)?,
-            masks: List::new(context)?,
-            matrix: List::new(context)?,
-            rows: 0,
-            sets: 0,
-            longest: 0,
-        })
-    }
-
     /// Bytes that an item writes filtered lists to.
     fn item_bytes(&self) -> usize {
-        self.depth as usize * self.longest.max(1) * SETS * size_of::<u64>()
+        self.depth.max(1) * self.longest.max(1) * SETS * size_of::<u64>()
     }
 
     fn set(
         &mut self,
-        (context, queue): (&Context, &CommandQueue),
+        (context, queue): (&Context, &Queue),
         work: &ProductWork<'_>,
         colour: usize,
         walk: &Walk,
@@ -116,13 +74,13 @@ impl ColourBuffers {
         if self.tree != Some((tree.version, walk.chunks.len())) {
             self.tree = None;
             let diagonals: Vec<u32> = tree.asked.iter().copied().map(diagonals).collect();
-            self.steps.set(context, queue, &walk.steps)?;
-            self.chunks.set(context, queue, &walk.chunks)?;
-            self.asked.set(context, queue, &diagonals)?;
-            self.program.set(context, queue, tree.program)?;
+            queue.write(context, &mut self.steps, &walk.steps)?;
+            queue.write(context, &mut self.chunks, &walk.chunks)?;
+            queue.write(context, &mut self.asked, &diagonals)?;
+            queue.write(context, &mut self.program, tree.program)?;
             let asked = tree.steps.iter().map(|step| (step.asked[1] - step.asked[0]) as usize);
             self.asked_most = asked.max().unwrap_or(0);
-            [self.depth, self.rest] = [tree.depth, tree.rest].map(number);
+            (self.depth, self.rest) = (tree.depth, tree.rest);
             self.tree = Some((tree.version, walk.chunks.len()));
         }
         let (mut starts, mut masks) = (Vec::new(), Vec::new());
@@ -134,14 +92,13 @@ impl ColourBuffers {
             masks.extend_from_slice(&list.masks[first as usize..end as usize]);
         }
         number(masks.len());
-        self.starts.set(context, queue, &starts)?;
-        self.masks.set(context, queue, &masks)?;
+        queue.write(context, &mut self.starts, &starts)?;
+        queue.write(context, &mut self.masks, &masks)?;
         self.sets = sets(work)[colour];
         self.longest = work.parts.iter().map(|part| longest(part, colour)).max().unwrap_or(0);
         self.rows = work.row_sets * tree.height;
         let cells = work.parts.len() * groups(self.sets) * self.rows * SETS;
-        self.matrix.reserve(context, cells)?;
-        fill(queue, &mut self.matrix.buffer, 0, cells)
+        queue.fill(context, &mut self.matrix, 0, cells)
     }
 }
 
@@ -154,39 +111,24 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).expect("fewer than 2^32")
 }
 
-/// Which kernel is for a tree whose branches ask for so many queens at most. A CPU has memory for all.
-fn tables(asked: usize, is_cpu: bool) -> usize {
-    let most = if is_cpu { TABLES[TABLES.len() - 1] } else { asked };
-    TABLES.iter().position(|tables| *tables >= most).expect("a program asks by the byte")
-}
-
-/// A kernel of the program for trees whose branches ask for so many queens at most.
-fn kernel(context: &Context, tables: usize, name: &str) -> Result<Kernel, Fault> {
-    let options = format!("-DSETS={SETS} -DDEPTH_MAX={DEPTH_MAX} -DTABLES={tables}");
-    let program = Program::create_and_build_from_source(context, SOURCE, &options)
-        .map_err(|log| Fault::Lost(format!("its compiler says: {log}")))?;
-    Kernel::create(&program, name).map_err(lost)
-}
-
-/// Fills the beginning of a buffer.
-fn fill<T>(queue: &CommandQueue, buffer: &mut Buffer<T>, value: T, length: usize) -> Result<(), Fault> {
-    let bytes = length * size_of::<T>();
-    // SAFETY: callers have made the buffer long enough; the value is copied by the call.
-    unsafe { queue.enqueue_fill_buffer(buffer, &[value], 0, bytes, &[]) }.map(drop).map_err(fault)
+/// A kernel of the program for trees that are no deeper, and whose branches ask for no more queens.
+fn kernel(context: &Context, tables: usize, depth: usize, name: &str) -> Result<Kernel, Fault> {
+    let options = format!("-DSETS={SETS} -DDEPTH={depth} -DTABLES={tables}");
+    context.kernel(SOURCE, &options, name)
 }
 
 /// A device that multiplies colours.
 pub(crate) struct OpenClProducts {
     context: Context,
-    queue: CommandQueue,
-    /// By [`TABLES`].
-    fits: [Option<Kernel>; TABLES.len()],
+    queue: Queue,
+    /// By what they were made for.
+    fits: HashMap<[usize; 2], Kernel>,
     multiply: Kernel,
     colours: [ColourBuffers; 2],
-    factors: [List<[u32; 2]>; 2],
-    scratch: List<u64>,
-    compared: List<u64>,
-    sums: List<[u64; 2]>,
+    factors: [Buffer<[u32; 2]>; 2],
+    scratch: Buffer<u64>,
+    compared: Buffer<u64>,
+    sums: Buffer<[u64; 2]>,
     parts: usize,
     row_sets: usize,
     /// Results of what was begun.
@@ -200,26 +142,24 @@ pub(crate) struct OpenClProducts {
 }
 
 impl OpenClProducts {
-    pub(super) fn new(Device(device): Device) -> Result<Self, Fault> {
-        let context = Context::from_device(&device).map_err(lost)?;
-        let queue = CommandQueue::create_default(&context, 0).map_err(lost)?;
-        let multiply = kernel(&context, TABLES[0], "multiply")?;
-        let colours = [ColourBuffers::new(&context)?, ColourBuffers::new(&context)?];
-        let factors = [List::new(&context)?, List::new(&context)?];
-        let (scratch, compared) = (List::new(&context)?, List::new(&context)?);
-        let sums = List::new(&context)?;
-        let [memory, largest] = [device.global_mem_size(), device.max_mem_alloc_size()];
-        let (memory, largest) = (memory.map_err(lost)?, largest.map_err(lost)?);
-        let is_cpu = Device(device).is_cpu();
-        let units = device.max_compute_units().map_err(lost)?.max(1) as usize;
+    /// `None` if the device has too little local memory for any tree that may come.
+    pub(super) fn new(device: Device) -> Result<Option<Self>, Fault> {
+        let most = TABLES[TABLES.len() - 1];
+        if device.local_memory()? < local_bytes(most, DEPTH_MAX) as u64 {
+            return Ok(None);
+        }
+        let context = Context::new(device)?;
+        let queue = context.queue()?;
+        let multiply = kernel(&context, most, DEPTH_MAX, "multiply")?;
+        let is_cpu = device.is_cpu();
         // A CPU's memory belongs to others, too. Each colour has a buffer.
-        let memory = if is_cpu { memory.min(CPU_MEMORY_MAX) } else { memory };
-        let matrices_max = (memory / 2).min(largest.saturating_mul(2));
-        let scratch_max = usize::try_from((memory / 8).min(largest)).unwrap_or(usize::MAX);
-        Ok(Self {
+        let memory = if is_cpu { device.memory().min(CPU_MEMORY_MAX) } else { device.memory() };
+        let largest = device.buffer_max()?;
+        let (colours, factors, scratch, compared, sums) = Default::default();
+        Ok(Some(Self {
             context,
             queue,
-            fits: [const { None }; TABLES.len()],
+            fits: HashMap::new(),
             multiply,
             colours,
             factors,
@@ -230,24 +170,18 @@ impl OpenClProducts {
             row_sets: 0,
             count: 0,
             ended: None,
-            units,
-            matrices_max,
-            scratch_max,
+            units: device.compute_units() as usize,
+            matrices_max: (memory / 2).min(largest.saturating_mul(2)),
+            scratch_max: usize::try_from((memory / 8).min(largest)).unwrap_or(usize::MAX),
             is_cpu,
-        })
-    }
-
-    fn begin(&mut self, event: Result<Event, ClError>) -> Result<(), Fault> {
-        self.ended = Some(event.map_err(fault)?);
-        self.queue.flush().map_err(lost)
+        }))
     }
 
     /// The first results of what was begun.
-    fn read<T: Clone + Default>(&self, list: &List<T>) -> Result<Vec<T>, Fault> {
+    fn read<T: Clone + Copy + Default>(&self, buffer: &Buffer<T>) -> Result<Vec<T>, Fault> {
         let mut results = vec![T::default(); self.count];
-        // SAFETY: the buffer has room for `count` results at least; the call returns when they were written.
-        let read = unsafe { self.queue.enqueue_read_buffer(&list.buffer, CL_TRUE, 0, &mut results, &[]) };
-        read.map(|_| results).map_err(fault)
+        self.queue.read(buffer, 0, &mut results)?;
+        Ok(results)
     }
 }
 
@@ -273,7 +207,7 @@ impl ProductRunner for OpenClProducts {
         for (colour, (buffers, walk)) in self.colours.iter_mut().zip(walks).enumerate() {
             buffers.set(device, work, colour, walk)?;
             let factors: Vec<_> = work.parts.iter().flat_map(|part| &part.factors[colour]).copied().collect();
-            self.factors[colour].set(device.0, device.1, &factors)?;
+            self.queue.write(&self.context, &mut self.factors[colour], &factors)?;
         }
         (self.parts, self.row_sets) = (work.parts.len(), work.row_sets);
         Ok(())
@@ -281,73 +215,69 @@ impl ProductRunner for OpenClProducts {
 
     fn start_fits(&mut self, colour: usize, items: Range<usize>) -> Result<(), Fault> {
         let buffers = &self.colours[colour];
-        let at = tables(buffers.asked_most, self.is_cpu);
-        if self.fits[at].is_none() {
-            self.fits[at] = Some(kernel(&self.context, TABLES[at], "fits")?);
-        }
-        let fits = self.fits[at].as_ref().expect("just made");
+        // A CPU has memory for all tables. Depths are rounded up, so that few programs are made.
+        let most = if self.is_cpu { TABLES[TABLES.len() - 1] } else { buffers.asked_most };
+        let tables = TABLES.into_iter().find(|tables| *tables >= most).expect("a program asks by the byte");
+        let depth = buffers.depth.next_multiple_of(4);
+        assert!(depth <= DEPTH_MAX, "no branch has more queens than there are rows of a parity");
+        let fits = match self.fits.entry([tables, depth]) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(missing) => missing.insert(kernel(&self.context, tables, depth, "fits")?),
+        };
         self.count = items.len();
         self.scratch.reserve(&self.context, self.count * buffers.item_bytes() / size_of::<u64>())?;
-        self.compared.reserve(&self.context, self.count)?;
-        fill(&self.queue, &mut self.compared.buffer, LEFT_OUT, self.count)?;
-        let room = number(buffers.longest.max(1));
-        let [rows, sets, parts, first] = [buffers.rows, buffers.sets, self.parts, items.start].map(number);
-        let mut call = ExecuteKernel::new(fits);
+        self.queue.fill(&self.context, &mut self.compared, LEFT_OUT, self.count)?;
+        let arguments: [Argument; 16] = [
+            (&buffers.steps).into(),
+            (&buffers.chunks).into(),
+            (&buffers.asked).into(),
+            (&buffers.program).into(),
+            number(buffers.depth).into(),
+            number(buffers.rest).into(),
+            number(buffers.rows).into(),
+            (&buffers.starts).into(),
+            (&buffers.masks).into(),
+            number(buffers.sets).into(),
+            number(self.parts).into(),
+            (&self.scratch).into(),
+            number(buffers.longest.max(1)).into(),
+            number(items.start).into(),
+            (&buffers.matrix).into(),
+            (&self.compared).into(),
+        ];
         // SAFETY: the arguments are those of `fits` in multiply.cl. It reads the tree and the lists of this work, which `set`
         // has put there, within their starts; each group writes its own part of `scratch`, of `depth` lists that are none
-        // longer than `room`, at most `asked_most` tables, cells of the `rows` of its matrix, and its place of `compared`. All buffers have room for that and stay alive until the launch has ended, as OpenCL holds on to them.
-        let event = unsafe {
-            call.set_arg(&buffers.steps.buffer)
-                .set_arg(&buffers.chunks.buffer)
-                .set_arg(&buffers.asked.buffer)
-                .set_arg(&buffers.program.buffer)
-                .set_arg(&buffers.depth)
-                .set_arg(&buffers.rest)
-                .set_arg(&rows)
-                .set_arg(&buffers.starts.buffer)
-                .set_arg(&buffers.masks.buffer)
-                .set_arg(&sets)
-                .set_arg(&parts)
-                .set_arg(&self.scratch.buffer)
-                .set_arg(&room)
-                .set_arg(&first)
-                .set_arg(&buffers.matrix.buffer)
-                .set_arg(&self.compared.buffer)
-                .set_global_work_size(self.count * LANES)
-                .set_local_work_size(LANES)
-                .enqueue_nd_range(&self.queue)
-        };
-        self.begin(event)
+        // longer than `longest`, at most `asked_most` tables, cells of the `rows` of its matrix, and its place of `compared`.
+        // All buffers have room for that.
+        let event = unsafe { self.queue.launch(fits, &arguments, [self.count * LANES, 1, 1], LANES) };
+        self.ended = Some(event?);
+        Ok(())
     }
 
     fn start_products(&mut self) -> Result<(), Fault> {
         let [ps, ls] = [0, 1].map(|colour| self.colours[colour].sets);
         self.count = self.parts * self.row_sets * groups(ps) * groups(ls);
         self.sums.reserve(&self.context, self.count)?;
-        let sizes = [groups(ls) * SETS, groups(ps), self.parts * self.row_sets];
-        let [ps, ls, row_sets] = [ps, ls, self.row_sets].map(number);
-        let mut call = ExecuteKernel::new(&self.multiply);
+        let items = [groups(ls) * SETS, groups(ps), self.parts * self.row_sets];
+        let arguments = [
+            (&self.colours[0].matrix).into(),
+            (&self.colours[1].matrix).into(),
+            (&self.factors[0]).into(),
+            (&self.factors[1]).into(),
+            number(ps).into(),
+            number(ls).into(),
+            number(self.row_sets).into(),
+            (&self.sums).into(),
+        ];
         // SAFETY: the arguments are those of `multiply` in multiply.cl. It reads the matrices and the factors of this work, in
-        // groups and parts as many as there are, and writes `count` sums; the buffers have room for these and stay alive until
-        // the launch has ended, as OpenCL holds on to them.
-        let event = unsafe {
-            call.set_arg(&self.colours[0].matrix.buffer)
-                .set_arg(&self.colours[1].matrix.buffer)
-                .set_arg(&self.factors[0].buffer)
-                .set_arg(&self.factors[1].buffer)
-                .set_arg(&ps)
-                .set_arg(&ls)
-                .set_arg(&row_sets)
-                .set_arg(&self.sums.buffer)
-                .set_global_work_sizes(&sizes)
-                .set_local_work_sizes(&[SETS, 1, 1])
-                .enqueue_nd_range(&self.queue)
-        };
-        self.begin(event)
+        // groups and parts as many as there are, and writes `count` sums; the buffers have room for these.
+        let event = unsafe { self.queue.launch(&mut self.multiply, &arguments, items, SETS) };
+        self.ended = Some(event?);
+        Ok(())
     }
 
     fn is_done(&mut self) -> Result<bool, Fault> {
-        has_ended(self.ended.as_ref())
+        self.ended.as_ref().expect("it was begun").has_ended()
     }
 
     fn compared(&mut self) -> Result<Vec<u64>, Fault> {
@@ -368,11 +298,7 @@ impl ProductRunner for OpenClProducts {
         let buffers = &self.colours[colour];
         let first = (part * groups(buffers.sets) + group) * buffers.rows + rows.start;
         let mut cells = vec![[0; SETS]; rows.len()];
-        let words = cells.as_flattened_mut();
-        let offset = first * SETS * size_of::<u32>();
-        // SAFETY: the matrix has these rows; the call returns when they were written.
-        let read =
-            unsafe { self.queue.enqueue_read_buffer(&buffers.matrix.buffer, CL_TRUE, offset, words, &[]) };
-        read.map(|_| cells).map_err(fault)
+        self.queue.read(&buffers.matrix, first * SETS, cells.as_flattened_mut())?;
+        Ok(cells)
     }
 }

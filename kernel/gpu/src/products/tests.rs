@@ -23,8 +23,9 @@ struct Fake {
     left_out_from: Option<usize>,
     /// It has memory for so many parts.
     parts_max: Option<usize>,
-    /// Its launches take so many looks.
+    /// Its launches take so many looks; or they never end.
     looks: u32,
+    hangs: bool,
 }
 
 /// What it has been given to count.
@@ -124,7 +125,7 @@ impl ProductRunner for Fake {
     fn is_done(&mut self) -> Result<bool, Fault> {
         self.call()?;
         self.looks = self.looks.saturating_sub(1);
-        Ok(self.looks == 0)
+        Ok(self.looks == 0 && !self.hangs)
     }
 
     fn compared(&mut self) -> Result<Vec<u64>, Fault> {
@@ -218,6 +219,12 @@ fn with_less_memory_fewer_parts_are_counted_at_once() {
     }
     let fault = total(Fake { parts_max: Some(0), ..Fake::default() }, 10, &Control::default());
     assert_eq!(fault, Err(Some(Fault::OutOfMemory.to_string())));
+}
+
+#[test]
+fn a_launch_that_never_ends_is_a_lost_device() {
+    let fault = total(Fake { hangs: true, ..Fake::default() }, 9, &Control::default());
+    assert_eq!(fault, Err(Some("the device is lost: a launch does not end".to_owned())));
 }
 
 #[test]
