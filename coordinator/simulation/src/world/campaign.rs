@@ -63,8 +63,9 @@ pub struct Conclusion {
     /// Lies that were told, and those that stand.
     lies: usize,
     standing: usize,
-    /// Time of the results that stand, in that of all trusted threads.
+    /// Time of the results that stand, in that of all trusted threads; and with the second counts that agree.
     efficiency: f64,
+    with_seconds: f64,
 }
 
 impl World {
@@ -139,9 +140,12 @@ impl World {
         let is_lie = |job, counts| truth(job) != counts;
         let lies = jobs().flat_map(|(job, row)| row.results.iter().map(move |it| (job, it.result.counts)));
         let standing = jobs().filter_map(|(job, row)| Some((job, row.accepted()?.1.result.counts)));
-        let accepted = jobs().filter_map(|(_, row)| Some(row.accepted()?.1.result.elapsed_us / 1_000));
+        let accepted = jobs().filter_map(|(_, row)| Some(row.accepted()?.1.result.elapsed_us));
+        let agreed = jobs().filter(|(_, row)| row.checks.last() == Some(&Some(CheckOutcome::Agreed)));
+        let seconds = agreed.filter_map(|(_, row)| Some(row.seconds().next()?.result.elapsed_us));
         #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let efficiency = accepted.sum::<u64>() as f64 / progress.trusted as f64;
+        let share = |micros: u64| (micros / 1_000) as f64 / progress.trusted as f64;
+        let (accepted, seconds) = (accepted.sum::<u64>(), seconds.sum::<u64>());
         let dispatch = self.coordinator.as_ref().expect("it is there at the end").scheduler.dispatch();
         let is_out = |worker: &&Worker| dispatch.distrusts(&worker.engine.machine()).is_some();
         let sums = dispatch.runs().next().map(nqueens_scheduler::Run::sums);
@@ -157,7 +161,8 @@ impl World {
             differing: sums.map_or(0, |sums| sums.differing),
             lies: lies.filter(|(job, counts)| is_lie(*job, *counts)).count(),
             standing: standing.filter(|(job, counts)| is_lie(*job, *counts)).count(),
-            efficiency,
+            efficiency: share(accepted),
+            with_seconds: share(accepted + seconds),
         }
     }
 }
@@ -186,7 +191,7 @@ impl Campaign {
 impl fmt::Display for Conclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { campaign: Campaign { nodes, threads, .. }, took, deaths, crashes, distrusted, .. } = self;
-        let Self { second_counts, duplicates, recounts, differing, lies, standing, efficiency, .. } = self;
+        let Self { second_counts, duplicates, recounts, differing, lies, standing, .. } = self;
         let hours = Duration::from_millis(*took).as_secs_f64() / 3_600.0;
         write!(f, "{nodes} nodes of {threads} threads: done after {hours:.1} h, {deaths} deaths of nodes, ")?;
         write!(
@@ -194,7 +199,11 @@ impl fmt::Display for Conclusion {
             "{crashes} of the coordinator; {second_counts} second counts, {duplicates} other duplicates, "
         )?;
         write!(f, "{recounts} recounts, {differing} of them differ; {lies} lies, {standing} stand; ")?;
-        write!(f, "{distrusted} nodes out; efficiency {:.1} %", efficiency * 100.0)
+        let (efficiency, with_seconds) = (self.efficiency * 100.0, self.with_seconds * 100.0);
+        write!(
+            f,
+            "{distrusted} nodes out; efficiency {efficiency:.1} %, {with_seconds:.1} % with second counts"
+        )
     }
 }
 
