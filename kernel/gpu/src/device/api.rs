@@ -81,8 +81,8 @@ impl Context {
         let devices = [self.device.0];
         program::build_program(program.raw, &devices, &options, None, ptr::null_mut()).map_err(|code| {
             let log = program::get_program_build_info(program.raw, self.device.0, CL_PROGRAM_BUILD_LOG);
-            let log = log.map(|log| log.to_string()).unwrap_or_default();
-            Fault::Lost(format!("its compiler says {}: {log}", ClError(code)))
+            let log = log.map_or_else(|_| ClError(code).to_string(), |log| log.to_string());
+            Fault::Lost(format!("its compiler says: {log}"))
         })?;
         let raw = kernel::create_kernel(program.raw, &name).map_err(lost)?;
         Ok(Kernel(Object { raw, release: kernel::release_kernel }))
