@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use anyhow::bail;
 use bytesize::ByteSize;
 use clap::Args;
+use nqueens_worker::MemoryMax;
 use tracing::warn;
 
 use crate::headings::LIMITS;
@@ -13,9 +14,12 @@ use crate::machine::{free_memory, memory_limits, workers_on_node};
 /// What a worker takes beside tables, in bytes: its process, ...
 const PROCESS: u64 = 32 << 20;
 
-/// ... and each thread that multiplies colours up to N = 26, however small its tables are. Measured with tables of 1 MB: 9 MB at N = 22,
-/// 14 MB at 24, 27 MB at 26. At N = 28 it is 500 MB: most workers never meet that, so it does not cost them threads.
+/// ... and each thread that multiplies colours up to N = 24, however small its tables are. Larger boards need more
+/// (`RowSets::memory_least`): then some threads wait, so that most workers, which never meet these, lose none ...
 const THREAD: u64 = 48 << 20;
+
+/// ... but one thread has room for N = 26.
+const ALONE: u64 = 164 << 20;
 
 /// The memory that multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
@@ -36,12 +40,12 @@ pub(crate) fn default_memory() -> u64 {
 }
 
 impl Memory {
-    /// Threads of a worker, `wanted` or fewer, and bytes for their tables, so that the system does not kill it for its memory up
-    /// to N = 26. What an operator says holds.
-    pub(crate) fn of_worker(self, wanted: NonZeroUsize) -> anyhow::Result<(NonZeroUsize, u64)> {
+    /// Threads of a worker, `wanted` or fewer, and what these may take, so that the system does not kill it for its memory.
+    /// What an operator says holds.
+    pub(crate) fn of_worker(self, wanted: NonZeroUsize) -> anyhow::Result<(NonZeroUsize, MemoryMax)> {
         let limit = memory_limits().into_iter().min_by_key(|limit| limit.free);
         let Some((limit, None)) = limit.map(|limit| (limit, self.memory)) else {
-            return Ok((wanted, self.bytes()));
+            return Ok((wanted, self.of_run()));
         };
         let free = limit.free / workers_on_node().get() as u64;
         let (source, left) = (limit.source, ByteSize(free));
@@ -55,7 +59,18 @@ impl Memory {
         if threads < wanted {
             warn!("{source} leaves {left}: {threads} threads count in place of {wanted}");
         }
-        Ok((threads, (free / 2).min(free - PROCESS - THREAD * threads.get() as u64)))
+        let all = free - PROCESS;
+        let tables = (free / 2).min(all.saturating_sub(ALONE.max(THREAD * threads.get() as u64)));
+        Ok((threads, MemoryMax { tables, all }))
+    }
+
+    /// What the threads of a run in this process may take.
+    pub(crate) fn of_run(self) -> MemoryMax {
+        let free = memory_limits().iter().map(|limit| limit.free).min().unwrap_or(u64::MAX);
+        MemoryMax {
+            tables: self.bytes(),
+            all: (free / workers_on_node().get() as u64).saturating_sub(PROCESS),
+        }
     }
 
     /// By default a fair part for each of the workers that Slurm says are on this node.

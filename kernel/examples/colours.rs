@@ -71,6 +71,11 @@ fn main() {
         }
     }
     println!("solutions {} states {} cpu {} s", sums[0], sums[1], sums[2]);
+    // What a worker's memory floor is fitted to (cli/src/memory.rs): with --samples 1 --piece 1 --memory 1 and one --white a process.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(peak) = status.lines().find(|line| line.starts_with("VmHWM")) {
+        println!("{peak}");
+    }
 }
 
 /// A figure and the variance of it.

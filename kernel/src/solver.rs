@@ -158,10 +158,16 @@ impl Solver {
         if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
             return colours::recount_each(sets, range, found, control);
         }
-        match self.multiplier() {
+        let least = sets.memory_least(&range);
+        let tally = match self.multiplier() {
             Some(multiplier) => multiplier.count_each(sets, range, found, control),
             None => colours::recount_each(sets, range, found, control),
+        };
+        // What was made for a few large row sets is not kept for the others.
+        if self.engine.isa().is_some() && self.memory_max.is_some_and(|most| most < least) {
+            self.multiplier = None;
         }
+        tally
     }
 
     /// What multiplies colours; `None` if the engine is a plain one.

@@ -21,6 +21,7 @@ mod spool;
 pub use client::{Client, Coordinator, WorkerError};
 pub use crew::Crew;
 pub use nqueens_worker_protocol::{CallError, EndReason, Summary};
+pub use pool::MemoryMax;
 pub use runtime::{Config, work};
 pub use selftest::{Proof, prove, proven_kernels};
 pub use spool::{Spool, SpoolError};

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Coordinator, WorkerError};
 use crate::crew::{self, Crew};
-use crate::pool::Pool;
+use crate::pool::{MemoryMax, Pool};
 use crate::spool::Spool;
 
 /// Shortest time between two looks at what the threads have finished, while they have more to do.
@@ -36,8 +36,8 @@ pub struct Config {
     pub factory: Arc<Factory>,
     /// Other engines that are offered.
     pub offered: Vec<KernelName>,
-    /// Bytes that multiplied colours may take, all threads together.
-    pub memory_max: u64,
+    /// What they may take.
+    pub memory: MemoryMax,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
     /// Time for running jobs to finish after a stop; the others are returned at once.
@@ -70,7 +70,7 @@ pub async fn work(
         threads: crew::threads(&config.crews),
     };
     let states_per_s = config.crews.iter().map(Crew::speed).sum();
-    let pool = Pool::start(config.factory, config.crews, config.memory_max);
+    let pool = Pool::start(config.factory, config.crews, config.memory);
     let mut spool = config.spool;
     let conversation = Conversation::new(Setup {
         registration,

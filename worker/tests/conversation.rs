@@ -17,7 +17,9 @@ use nqueens_kernel::subproblem::Subproblem;
 use nqueens_model::operator::{Event, EventKind, RunState};
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
-use nqueens_worker::{CallError, Client, Config, Crew, EndReason, Spool, Summary, WorkerError, prove, work};
+use nqueens_worker::{
+    CallError, Client, Config, Crew, EndReason, MemoryMax, Spool, Summary, WorkerError, prove, work,
+};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -32,7 +34,7 @@ fn config(spool: Option<&Path>, drain: Duration) -> Config {
         crews: vec![Crew::of_cpu(engine, NonZeroUsize::MIN)],
         factory: Arc::new(cpu),
         offered: Vec::new(),
-        memory_max: 0,
+        memory: MemoryMax { tables: 0, all: u64::MAX },
         spool: spool.map(|dir| Spool::open(dir).expect("a spool")),
         drain,
         time_max: None,

@@ -101,7 +101,7 @@ impl WorkerCommand {
         let client = self.client()?;
         let time_max = self.time_limit.and_then(TimeLimit::left);
         let spool = Spool::open(&self.spool)?;
-        let (threads, memory_max) = self.engines.memory.of_worker(self.threads.number())?;
+        let (threads, memory) = self.engines.memory.of_worker(self.threads.number())?;
         let options = self.engines.clone();
         let proving = tokio::task::spawn_blocking(move || {
             let engines = options.prove(threads, |decision| info!("{decision}"))?;
@@ -115,7 +115,7 @@ impl WorkerCommand {
             crews,
             factory: Arc::new(ENGINES),
             offered,
-            memory_max,
+            memory,
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
             time_max,

@@ -152,39 +152,50 @@ pub(super) struct PlacementLists {
 }
 
 impl PlacementLists {
-    /// Makes the lists of all placements on these rows, given in the order in which they are filled.
-    pub(super) fn fill(
-        &mut self,
+    /// The lists of all placements on these rows, given in the order in which they are filled. If these are more than
+    /// `found_max`, they are searched twice: kept until all are sorted they would take several times the memory of the lists.
+    pub(super) fn new(
         class: &CellClass<'_>,
         rows: &[u32],
         columns: &ColumnSets,
-        found: &mut Vec<(u16, u64)>,
+        found_max: usize,
         control: &Control,
-    ) -> Result<(), Stopped> {
-        found.clear();
-        search(class, rows, Placed::default(), 0, control, &mut |placed, mask| {
-            let place = columns.place(class.colour, placed.columns);
-            if place != ColumnSets::NONE {
+    ) -> Result<Self, Stopped> {
+        let mut starts = vec![0; columns.len() + 1];
+        let mut found = Vec::new();
+        let search = |listed: &mut dyn FnMut(usize, u64)| {
+            search(class, rows, Placed::default(), 0, control, &mut |placed, mask| {
+                let place = columns.place(class.colour, placed.columns);
+                if place != ColumnSets::NONE {
+                    listed(place.into(), mask);
+                }
+            })
+        };
+        search(&mut |place, mask| {
+            starts[place + 1] += 1;
+            if found.len() < found_max {
                 found.push((place, mask));
             }
         })?;
-        self.starts.clear();
-        self.starts.resize(columns.len() + 1, 0);
-        for (place, _) in &*found {
-            self.starts[usize::from(*place) + 1] += 1;
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
         }
-        for at in 1..self.starts.len() {
-            self.starts[at] += self.starts[at - 1];
+        let count = starts[columns.len()] as usize;
+        let mut masks = vec![0; count];
+        let mut next = starts.clone();
+        let mut list = |place: usize, mask| {
+            masks[next[place] as usize] = mask;
+            next[place] += 1;
+        };
+        if found.len() == count {
+            for (place, mask) in found {
+                list(place, mask);
+            }
+        } else {
+            drop(found);
+            search(&mut list)?;
         }
-        self.masks.clear();
-        self.masks.resize(found.len(), 0);
-        let mut next = self.starts.clone();
-        for (place, mask) in &*found {
-            let at = &mut next[usize::from(*place)];
-            self.masks[*at as usize] = *mask;
-            *at += 1;
-        }
-        Ok(())
+        Ok(Self { starts, masks })
     }
 
     /// The number of placements with the column set at `place`.

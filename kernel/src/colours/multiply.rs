@@ -31,7 +31,6 @@ struct TileCounter {
     products: Box<dyn Products>,
     memory_max: usize,
     cells: Vec<Cells>,
-    found: Vec<(u16, u64)>,
     /// One for each colour.
     tries: [Trie; 2],
 }
@@ -180,7 +179,7 @@ impl Multiplier {
 
 impl TileCounter {
     fn new(products: Box<dyn Products>, memory_max: usize) -> Self {
-        Self { products, memory_max, cells: Vec::new(), found: Vec::new(), tries: Default::default() }
+        Self { products, memory_max, cells: Vec::new(), tries: Default::default() }
     }
 
     /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
@@ -345,13 +344,9 @@ impl TileCounter {
             for side in sides {
                 let class = CellClass::new(lines, side.colour, major, side.diagonals);
                 let order = lines.in_order(major, side.colour.of(lines, major, part.major.rows));
-                cells.lists[side.colour as usize].fill(
-                    &class,
-                    &order,
-                    side.lanes,
-                    &mut self.found,
-                    control,
-                )?;
+                let found_max = self.memory_max / 8 / size_of::<(usize, u64)>();
+                cells.lists[side.colour as usize] =
+                    PlacementLists::new(&class, &order, side.lanes, found_max, control)?;
             }
             self.cells.push(cells);
         }

@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::lines::{Lines, Parity};
-use super::work;
+use super::{memory, work};
 use crate::board::BoardSize;
 
 /// One orbit of row sets, by a representative, and which column sets are counted for it.
@@ -275,6 +275,12 @@ impl RowSets {
     pub(crate) fn work_of_heaviest(&self) -> u64 {
         let batches = self.strata.iter().flat_map(|stratum| &stratum.batches);
         batches.map(|batch| batch.work_each).max().expect("there always are some")
+    }
+
+    /// Bytes that a thread needs to multiply a range, however few it is given for it, and beside what it is given.
+    pub fn memory_least(&self, range: &Range<u64>) -> u64 {
+        let met = self.strata().filter(|(_, orbits)| orbits.start < range.end && range.start < orbits.end);
+        met.map(|(white, _)| memory::least(self.lines, white)).max().unwrap_or(0)
     }
 
     /// The end of the range that begins at `from` and takes about so long: after `from`, not after the last. Orbits that

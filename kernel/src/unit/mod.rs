@@ -84,6 +84,14 @@ impl Unit {
         }
     }
 
+    /// Bytes that a thread needs for row sets, however few its solver is given, and beside those.
+    pub fn memory_least(&self) -> Option<u64> {
+        match self {
+            Self::RowSets(n, range) => Some(row_sets(*n).memory_least(range)),
+            Self::Count(_) | Self::Plain(_) | Self::Symmetric(_) | Self::Leaves(_) => None,
+        }
+    }
+
     /// A guess at the states that the reference search visits.
     pub fn states_estimate(&self) -> u64 {
         match self {

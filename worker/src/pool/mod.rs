@@ -4,6 +4,7 @@
 //! second time; then its crew ends, and others count its jobs.
 
 mod faults;
+mod memory;
 mod queue;
 mod spent;
 mod split;
@@ -18,12 +19,14 @@ use std::time::{Duration, Instant};
 use nqueens_kernel::engine::{COUNTS_WRONG, Factory};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::Unit;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
 
 use self::faults::line;
+use self::memory::MemoryGate;
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
 use self::spent::{Spent, ThreadClock};
 use self::split::pieces;
@@ -43,8 +46,9 @@ struct PoolState {
     factory: Arc<Factory>,
     /// At least one.
     crews: Vec<Crew>,
-    /// Bytes for the multiplication of each thread.
-    memory_max: u64,
+    /// Bytes for the tables of each thread.
+    tables_max: u64,
+    memory: MemoryGate,
     queue: Mutex<Queue>,
     /// Wakes threads: there is something to count, or the pool closes.
     work: Condvar,
@@ -56,6 +60,15 @@ struct PoolState {
     abandoned: Notify,
 }
 
+/// Bytes that multiplied colours may take, all threads together.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryMax {
+    /// For tables: with fewer the same counts take longer.
+    pub tables: u64,
+    /// For these and what the largest boards need beside them, before the system ends the process.
+    pub all: u64,
+}
+
 /// What a thread does next.
 enum Task {
     /// Take a job apart; `waiting` is the number of jobs behind it.
@@ -65,10 +78,10 @@ enum Task {
 }
 
 impl Pool {
-    /// Starts the threads of some crews, whose engines the `factory` makes; multiplied colours take about
-    /// `memory_max` bytes.
-    pub(crate) fn start(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
-        let shared = Arc::new(PoolState::new(factory, crews, memory_max));
+    /// Starts the threads of some crews, whose engines the `factory` makes; multiplied colours take as much as `memory` says,
+    /// if that is possible.
+    pub(crate) fn start(factory: Arc<Factory>, crews: Vec<Crew>, memory: MemoryMax) -> Self {
+        let shared = Arc::new(PoolState::new(factory, crews, memory));
         let crew_of = |(at, crew): (usize, &Crew)| std::iter::repeat_n(at, crew.threads.get());
         let spawn = |(number, at): (usize, usize)| {
             let shared = Arc::clone(&shared);
@@ -143,12 +156,13 @@ impl Pool {
 }
 
 impl PoolState {
-    fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
+    fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory: MemoryMax) -> Self {
         let threads: usize = crews.iter().map(|crew| crew.threads.get()).sum();
         let living = crews.iter().flat_map(|crew| std::iter::repeat_n(crew.kernel, crew.threads.get()));
         Self {
             factory,
-            memory_max: memory_max / threads as u64,
+            tables_max: memory.tables / threads as u64,
+            memory: MemoryGate::new(memory.all),
             queue: Mutex::new(Queue { living: living.collect(), ..Queue::default() }),
             crews,
             work: Condvar::new(),
@@ -203,7 +217,7 @@ impl PoolState {
     }
 
     fn solver(&self, crew: &Crew) -> Option<Solver> {
-        Some(Solver::new((self.factory)(&crew.engine)?, self.memory_max))
+        Some(Solver::new((self.factory)(&crew.engine)?, self.tables_max))
     }
 
     /// A thread ends because its engine does not count any more. Jobs that no other thread has the kernel for begin anew.
@@ -302,6 +316,8 @@ impl PoolState {
         solver: &mut Solver,
         clock: &mut ThreadClock,
     ) -> Result<(), EngineFault> {
+        let least = batch.units.iter().filter_map(Unit::memory_least).max();
+        let _held = least.map(|least| self.memory.hold(self.tables_max + least));
         let begun = Instant::now();
         if let Ok(tallies) = batch.count(solver) {
             let spent = Spent { wall: begun.elapsed(), cpu: clock.lap() };

@@ -232,7 +232,7 @@ impl RunCommand {
             crews,
             factory: Arc::new(ENGINES),
             offered: Vec::new(),
-            memory_max: self.engines.memory.bytes(),
+            memory: self.engines.memory.of_run(),
             spool: None,
             drain: Duration::ZERO,
             time_max: None,

@@ -94,7 +94,7 @@ fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) ->
         states_per_s: 1e12,
     };
     let cpu = crews(TWO).remove(0);
-    Pool::start(Arc::new(factory), choose(cpu, device), 0)
+    Pool::start(Arc::new(factory), choose(cpu, device), PLENTY)
 }
 
 /// The results of jobs, with the names of their engines.

@@ -23,6 +23,7 @@ use nqueens_model::message::EncodedJob;
 use super::*;
 use crate::selftest::Proof;
 
+const PLENTY: MemoryMax = MemoryMax { tables: 0, all: u64::MAX };
 const TWO: NonZeroUsize = NonZeroUsize::new(2).expect("not zero");
 
 fn lease(n: u32, number: u32) -> Lease {
@@ -81,7 +82,7 @@ fn pool(threads: NonZeroUsize, batch_max: usize, count: impl Count + Send + Sync
     let factory = move |name: &str| -> Option<Box<dyn Engine>> {
         Some(Box::new(Fake { real: cpu(name)?, batch_max, count: Arc::clone(&count) }))
     };
-    Pool::start(Arc::new(factory), crews(threads), 0)
+    Pool::start(Arc::new(factory), crews(threads), PLENTY)
 }
 
 /// One crew on the processor.
@@ -157,7 +158,7 @@ fn failed(token: LeaseToken, reason: &str) -> Result<JobResult, ReturnedLease> {
 
 #[tokio::test]
 async fn a_job_that_is_finished_is_not_given_up() {
-    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), PLENTY);
     let quick = lease(8, 0);
     pool.add(vec![quick.clone()]);
     pool.idle().await;
@@ -171,7 +172,7 @@ async fn a_job_that_is_finished_is_not_given_up() {
 
 #[tokio::test]
 async fn what_has_not_begun_can_be_given_up_alone() {
-    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), PLENTY);
     let [first, second, third] = [0, 1, 2].map(|number| lease(31, number));
     pool.add(vec![first.clone()]);
     // The last one that waited has begun.
@@ -187,7 +188,7 @@ async fn what_has_not_begun_can_be_given_up_alone() {
 
 #[test]
 fn a_job_that_is_revoked_while_it_is_split_leaves_nothing_behind() {
-    let shared = Arc::new(PoolState::new(Arc::new(cpu), crews(TWO), 0));
+    let shared = Arc::new(PoolState::new(Arc::new(cpu), crews(TWO), PLENTY));
     let pool = Pool { shared: Arc::clone(&shared), threads: Vec::new() };
     let (heavy, next) = (lease(24, 0), lease(8, 1));
     pool.add(vec![heavy.clone(), next.clone()]);
@@ -282,7 +283,7 @@ async fn an_engine_that_stops_unasked_fails_its_job() {
 
 #[tokio::test]
 async fn what_is_no_job_is_returned() {
-    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), PLENTY);
     let good = lease(8, 0);
     let lease = Lease { job: EncodedJob { prefixes: Vec::new(), ..good.job }, ..good };
     pool.add(vec![lease.clone()]);

@@ -63,7 +63,7 @@ async fn parts_that_are_counted_once_more_count_once() {
 
 #[tokio::test]
 async fn a_small_job_is_one_part() {
-    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), PLENTY);
     let small = lease(8, 0);
     pool.add(vec![small.clone()]);
     let result = &results(&pool, 1).await[&small.token];
