@@ -158,12 +158,12 @@ impl Solver {
         if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
             return colours::recount_each(sets, range, found, control);
         }
-        let least = sets.memory_least(&range);
         let tally = match self.multiplier() {
             Some(multiplier) => multiplier.count_each(sets, range, found, control),
             None => colours::recount_each(sets, range, found, control),
         };
-        // What was made for a few large row sets is not kept for the others.
+        // What it keeps would be in the way of other threads that count the board's largest row sets.
+        let least = sets.memory_least(&(0..sets.len()));
         if self.engine.isa().is_some() && self.memory_max.is_some_and(|most| most < least) {
             self.multiplier = None;
         }
