@@ -136,6 +136,12 @@ impl Transaction<'_> {
     }
 
     pub fn take_changes(&mut self) -> Vec<Change> {
+        self.give_out_all();
+        std::mem::take(&mut self.changes)
+    }
+
+    /// What comes next is about jobs as they are now.
+    pub(crate) fn give_out_all(&mut self) {
         self.give_out_results();
         let Scheduler { dispatch, told, .. } = &mut *self.scheduler;
         let changed: Vec<_> =
@@ -151,7 +157,6 @@ impl Transaction<'_> {
         if !reputations.is_empty() {
             self.changes.push(Change::Reputations(reputations));
         }
-        std::mem::take(&mut self.changes)
     }
 
     /// Events to publish after the commit.

@@ -27,6 +27,8 @@ pub(crate) struct RunRow {
     /// `None` while it is being planned.
     pub(crate) state: Option<RunState>,
     pub(crate) outcome: Option<Outcome>,
+    /// Recounts that agreed, when the run was done.
+    pub(crate) agreed: u32,
     pub(crate) recounts_us: u64,
     /// Wrong results that they found.
     pub(crate) differing: u32,
@@ -34,7 +36,15 @@ pub(crate) struct RunRow {
 
 impl RunRow {
     fn planned(settings: &RunSettings) -> Self {
-        Self { settings: *settings, jobs: 0, state: None, outcome: None, recounts_us: 0, differing: 0 }
+        Self {
+            settings: *settings,
+            jobs: 0,
+            state: None,
+            outcome: None,
+            agreed: 0,
+            recounts_us: 0,
+            differing: 0,
+        }
     }
 }
 
@@ -67,6 +77,15 @@ impl JobRow {
     /// Processor time of all its results, in microseconds.
     pub(crate) fn cpu_us(&self) -> u128 {
         self.results.iter().map(|row| u128::from(row.result.processor_us())).sum()
+    }
+
+    /// Recounts that agree with its result.
+    pub(crate) fn recounts(&self) -> u32 {
+        match self.slot.recounted {
+            254 => 0,
+            255 => 1,
+            parts => u32::from(parts),
+        }
     }
 
     /// The second counts of the result that stands.

@@ -11,7 +11,7 @@ use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{DiskRoom, RunState};
-use nqueens_scheduler::request::{Expire, FinishRun};
+use nqueens_scheduler::request::Expire;
 use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy};
 use nqueens_worker_protocol::ProtocolEvent;
 
@@ -77,10 +77,11 @@ enum Event {
         run: RunId,
         basis: Basis,
     },
-    /// It is added up.
-    Finish {
+    /// What took its time is done: a run is added up, or a job counted.
+    Ask {
         life: u64,
-        finish: Box<FinishRun>,
+        ask: Box<Ask>,
+        asker: Asker,
     },
     /// A worker has waited long enough for work.
     Unpark {
@@ -304,13 +305,13 @@ impl World {
                 self.schedule(1_000, Event::Tick { life });
             }
             Event::Conclude { life, run, basis } if self.is_alive(life) => self.conclude(run, basis),
-            Event::Finish { life, finish } if self.is_alive(life) => self.finish(*finish),
+            Event::Ask { life, ask, asker } if self.is_alive(life) => self.ask(*ask, asker),
             Event::Unpark { life, caller } if self.is_alive(life) => self.unpark(caller),
             Event::Recount { life } if self.is_alive(life) => self.recount(),
             Event::Commit { .. }
             | Event::Tick { .. }
             | Event::Conclude { .. }
-            | Event::Finish { .. }
+            | Event::Ask { .. }
             | Event::Unpark { .. }
             | Event::Recount { .. } => {}
             Event::Plan => self.plan_next(),

@@ -1,13 +1,13 @@
 //! What one transaction changes, and in which order.
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Counts;
+use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, RunId};
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
-use nqueens_model::operator::Blamed;
+use nqueens_model::operator::{Blamed, Checked, Outcome};
 
 use super::*;
 use crate::change::{Change, JudgedResult};
@@ -16,7 +16,10 @@ use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
 fn scheduler() -> (Scheduler, RunId) {
-    let dispatch = Dispatch::new(Policy::default(), &[0; 32]);
+    let dispatch = Dispatch::new(
+        Policy { arbiter: true, recounts_min: 1, published: false, ..Policy::default() },
+        &[0; 32],
+    );
     let mut scheduler = Scheduler::new(dispatch, [], None);
     let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
@@ -112,6 +115,53 @@ fn withdrawn_results_are_stored_before_new_ones() {
     let verdicts =
         |results: &[JudgedResult]| results.iter().map(|(.., verdict)| *verdict).collect::<Vec<_>>();
     assert_eq!([verdicts(first), verdicts(second)], [[Verdict::Accepted], [Verdict::Accepted]]);
+}
+
+/// A run that is done keeps the sum of its recounts: one that comes in with its total is among them.
+#[test]
+fn recounts_are_stored_before_the_total() {
+    let (mut scheduler, run) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let one = transaction.apply(register(1)).unwrap();
+    let mut accepted = Vec::new();
+    for count8 in [3, 5] {
+        let granted = transaction.apply(sync(one, vec![])).unwrap().expect("it has registered").granted;
+        let counted = result(granted[0].token, count8);
+        let job = counted.token.job;
+        transaction.loaded.insert(job, StoredJob { counts_max: Counts::only8(9), accepted: None });
+        transaction.apply(sync(one, vec![counted.clone()])).unwrap();
+        accepted.push((job, counted));
+    }
+    transaction.settle();
+
+    let (job, counted) = &accepted[0];
+    let recounted = Recounted {
+        build: "test".to_owned(),
+        secret: [9; 16],
+        job: *job,
+        of: Some((one.worker, counted.token.epoch)),
+        part: None,
+        drawn: true,
+        counts: counted.counts,
+        said: counted.counts,
+        seconds: Vec::new(),
+        kernel: Kernel::Scalar.into(),
+        states: 1,
+        elapsed_us: 1,
+    };
+    let basis = transaction.dispatch().run(run).unwrap().basis();
+    let totals = Totals { count8: 8, ..Totals::default() };
+    let outcome = Outcome { totals, total: 64, checked: Checked::Symmetric, grounds: None };
+    let finish = FinishRun { run, basis, outcome: Ok(outcome) };
+    assert_eq!(transaction.apply(finish.clone()), Ok(false), "one is to be recounted");
+    transaction.apply(recounted).unwrap();
+    assert_eq!(transaction.apply(finish), Ok(true));
+    let changes = transaction.settle();
+    let place = |is: fn(&Change) -> bool| changes.iter().position(is).expect("it is among them");
+    assert!(
+        place(|change| matches!(change, Change::Jobs(_)))
+            < place(|change| matches!(change, Change::RunDone(..)))
+    );
 }
 
 #[test]

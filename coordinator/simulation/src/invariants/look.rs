@@ -39,11 +39,7 @@ impl Invariants {
                 *done += 1;
             }
             *checks += u32::from(row.is_checked_now());
-            *recounted += match row.slot.recounted {
-                254 => 0,
-                255 => 1,
-                parts => u32::from(parts),
-            };
+            *recounted += row.recounts();
             let leases: Vec<_> = dispatch.leases(job).collect();
             let leases_max = match slot.state {
                 JobState::Leased => 8,
@@ -68,6 +64,12 @@ impl Invariants {
             let recounts = (run.sums().differing, run.sums().recounts_us);
             assert_eq!(recounts, (row.differing, row.recounts_us.into()), "run {}", run.id());
             assert_eq!(Some(run.state()), row.state, "run {} is stored as it is", run.id());
+            let is_done = run.state() == RunState::Done;
+            assert!(
+                !is_done || row.agreed == run.sums().checks.recounted,
+                "run {} and its recounts",
+                run.id()
+            );
             let total = row.outcome.map(Ok);
             assert!(total.is_none_or(|total| total == ledger.total(run.id())), "run {}", run.id());
         }

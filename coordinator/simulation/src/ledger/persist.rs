@@ -53,9 +53,10 @@ impl Ledger {
                     let mut all = jobs.rows.range(numbers(*run)).map(|(_, job)| job);
                     let is_over = |job: &JobRow| job.slot.state == JobState::Done && !job.is_checked_now();
                     assert!(all.all(is_over), "no job and no check of run {run} is open");
+                    let agreed = jobs.rows.range(numbers(*run)).map(|(_, job)| job.recounts()).sum();
                     let row = runs.change(run);
                     assert!(row.state.is_some_and(RunState::is_open), "the run was open");
-                    (row.state, row.outcome) = (Some(RunState::Done), Some(*outcome));
+                    (row.state, row.outcome, row.agreed) = (Some(RunState::Done), Some(*outcome), agreed);
                 }
                 Change::Results(results) => {
                     for (worker, result, verdict) in results {

@@ -226,17 +226,9 @@ impl World {
             return;
         }
         let life = coordinator.life;
-        let finish = FinishRun { run, basis, outcome: self.ledger.total(run) };
-        if self.doubted.remove(&run) {
-            let takes = 1 + Random::new(run.get() ^ self.now).below(6_000);
-            self.schedule(takes, Event::Finish { life, finish: Box::new(finish) });
-        } else {
-            self.finish(finish);
-        }
-    }
-
-    pub(super) fn finish(&mut self, finish: FinishRun) {
-        let run = finish.run;
-        self.ask(Ask::FinishRun(finish), Asker::Concluder(run));
+        let ask = Box::new(Ask::FinishRun(FinishRun { run, basis, outcome: self.ledger.total(run) }));
+        let takes_max = if self.doubted.remove(&run) { 6_000 } else { 2 * self.commit_ms };
+        let takes = Random::new(run.get() ^ self.now).below(takes_max);
+        self.schedule(takes, Event::Ask { life, ask, asker: Asker::Concluder(run) });
     }
 }

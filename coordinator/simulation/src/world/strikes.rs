@@ -191,8 +191,9 @@ impl World {
             Why::Drawn(_) if job.number % 32 == 8 => Ask::CheckWhole(CheckWhole(job)),
             _ => Ask::Recounted(recounted),
         };
-        self.ask(ask, Asker::Nobody);
-        self.schedule(later / 10, Event::Recount { life });
+        let takes = random.below(4_000);
+        self.schedule(takes, Event::Ask { life, ask: Box::new(ask), asker: Asker::Nobody });
+        self.schedule(takes + later / 10, Event::Recount { life });
     }
 
     /// Somebody reports results of what he was not given: with tickets that he draws, or that others got.
