@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use clap::builder::ValueParser;
-use nqueens_gpu::Device;
+use nqueens_gpu::{Device, NoDevice};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::names::UnknownName;
@@ -162,8 +162,11 @@ fn gpus(devices: impl Iterator<Item = (usize, Device)>) -> Vec<(usize, Device)> 
     devices.filter(|(_, device)| !device.is_cpu()).collect()
 }
 
-/// The devices that `auto` takes. Where there is no OpenCL it has nothing to tell.
+/// The devices that `auto` takes. Where there is no OpenCL, or no device, it has nothing to tell.
 fn faster(beside: &Crew, tell: impl Fn(&str)) -> Vec<Crew> {
+    if let Err(failed @ NoDevice::Failed(_)) = opencl() {
+        tell(&failed.to_string());
+    }
     let judge = |(number, device): (usize, Device)| {
         let judged = judge(device.is_cpu(), || device_crew(number, device), beside.speed());
         let decision = match &judged {

@@ -1,17 +1,23 @@
 //! The engines that this program counts with.
 
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
+use nqueens_fleet::process::run;
 use nqueens_gpu::{Device, Found, NoDevice};
 use nqueens_kernel::engine::{Engine, Factory, cpu};
 use nqueens_model::name;
-use nqueens_worker::Crew;
+use nqueens_worker::{Crew, prove_device};
 use tracing::error;
 
 /// Where all commands have their engines from: those for the processor by name, that of a device by the [name](engine_name)
 /// of its number.
 pub(crate) const ENGINES: &Factory = &make;
+
+/// A driver that takes longer to find its devices, or to compile and test, is left alone.
+const TRIAL_MAX: Duration = Duration::from_mins(2);
 
 fn make(name: &str) -> Option<Box<dyn Engine>> {
     let number = name.strip_prefix(nqueens_gpu::NAME).and_then(|rest| rest.strip_prefix('-'));
@@ -30,17 +36,38 @@ fn host_threads() -> usize {
 /// What OpenCL has on this machine, looked for once; a device's number is its place.
 pub(crate) fn opencl() -> Result<&'static Found, &'static NoDevice> {
     static FOUND: OnceLock<Result<Found, NoDevice>> = OnceLock::new();
-    FOUND.get_or_init(nqueens_gpu::devices).as_ref()
+    let found = || child(None).map_err(NoDevice::Failed).and_then(|_| nqueens_gpu::devices());
+    FOUND.get_or_init(found).as_ref()
 }
 
 /// What the factory calls the engine of a device.
-pub(crate) fn engine_name(number: usize) -> String {
+fn engine_name(number: usize) -> String {
     format!("{}-{number}", nqueens_gpu::NAME)
 }
 
 /// A thread that keeps a device busy, if that passes its self-test.
 pub(crate) fn device_crew(number: usize, device: Device) -> Result<Crew, String> {
-    let kernel = nqueens_gpu::NAME.parse().expect("a name");
+    let said = child(Some(number))?;
+    let tested = serde_json::from_str::<Result<f64, String>>(&said);
+    let states_per_s = tested.map_err(|_| "its test came to nothing".to_owned()).flatten()?;
+    let (kernel, about) =
+        (nqueens_gpu::NAME.parse().expect("a name"), about(&device.name(), &device.driver()));
+    Ok(Crew::of_device(engine_name(number), kernel, about, states_per_s))
+}
+
+/// What a process of its own says that finds the devices, or [tests](try_device) one: a driver may crash, or hang.
+fn child(number: Option<usize>) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let what = number.map_or("--try-device".to_owned(), |number| format!("--try-device={number}"));
+    let said = run(Command::new(program).args(["doctor", &what]), TRIAL_MAX);
+    said.map_err(|failed| format!("a driver fails in a process of its own: {failed}"))
+}
+
+/// In that process: the speed of a device, or why it fails its test. Nothing is said of one that is not there.
+pub(crate) fn try_device(number: Option<usize>) -> Option<Result<f64, String>> {
+    // Why there is none, whoever asks finds out himself.
+    let found = nqueens_gpu::devices().ok()?;
+    let device = *found.devices.get(number?)?;
     // If there is no engine for it its driver knows why.
     let fault = Arc::new(OnceLock::new());
     let known = Arc::clone(&fault);
@@ -48,9 +75,8 @@ pub(crate) fn device_crew(number: usize, device: Device) -> Result<Crew, String>
         let engine = nqueens_gpu::engine(device, host_threads());
         engine.map_err(|fault| known.set(fault.to_string())).ok()
     };
-    let about = about(&device.name(), &device.driver());
-    let crew = Crew::of_device(&engine, &engine_name(number), kernel, about);
-    crew.map_err(|reason| fault.get().cloned().unwrap_or(reason))
+    let tested = prove_device(&engine, &engine_name(number?));
+    Some(tested.map_err(|reason| fault.get().cloned().unwrap_or(reason)))
 }
 
 /// A device and its driver, as others are told of them. A long name is cut, not the driver's version, with some room for the

@@ -8,7 +8,7 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::name;
 
-use crate::selftest::{Proof, prove_device};
+use crate::selftest::Proof;
 
 /// Threads that count by the same engine. Each job is counted by one crew.
 #[derive(Clone, Debug)]
@@ -42,16 +42,9 @@ impl Crew {
         }
     }
 
-    /// A thread that keeps a device busy. The device must pass its self-test; the error says what was wrong.
-    pub fn of_device(
-        factory: &nqueens_kernel::engine::Factory,
-        engine: &str,
-        kernel: KernelName,
-        device: String,
-    ) -> Result<Self, String> {
-        let states_per_s = prove_device(factory, engine)?;
-        let threads = NonZeroUsize::MIN;
-        Ok(Self { engine: engine.to_owned(), kernel, family: kernel, device, threads, states_per_s })
+    /// A thread that keeps a device busy, which has passed its [self-test](crate::prove_device) at this speed.
+    pub fn of_device(engine: String, kernel: KernelName, device: String, states_per_s: f64) -> Self {
+        Self { engine, kernel, family: kernel, device, threads: NonZeroUsize::MIN, states_per_s }
     }
 
     /// Whether it keeps a device busy.

@@ -23,5 +23,5 @@ pub use crew::Crew;
 pub use nqueens_worker_protocol::{CallError, EndReason, Summary};
 pub use pool::MemoryMax;
 pub use runtime::{Config, work};
-pub use selftest::{Proof, prove, proven_kernels};
+pub use selftest::{Proof, prove, prove_device, proven_kernels};
 pub use spool::{Spool, SpoolError};

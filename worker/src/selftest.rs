@@ -46,7 +46,7 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
 }
 
 /// The same for a device, which counts boards in large batches; its speed in states a second.
-pub(crate) fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
+pub fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
     // There are wrong counts that no orbits have: to put them together panics.
     let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine)));
     proven.unwrap_or_else(|panic| Err(format!("{engine} counts wrong: {}", panics::text(&*panic))))

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::build::{BUILD, TARGET};
 use crate::checkup::{self, say};
-use crate::engines::{ENGINES, device_crew, opencl};
+use crate::engines::{ENGINES, device_crew, opencl, try_device};
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::measuring::speed;
 use crate::memory::default_memory;
@@ -55,6 +55,10 @@ pub(crate) struct DoctorCommand {
     #[arg(long)]
     protocol: bool,
 
+    /// Finds the devices, and tests that of this number
+    #[arg(long, hide = true, value_name = "N", num_args = 0..=1, require_equals = true)]
+    try_device: Option<Option<usize>>,
+
     /// With --protocol: print JSON
     #[arg(short, long, requires = "protocol")]
     json: bool,
@@ -72,6 +76,10 @@ impl DoctorCommand {
             let text = format!("protocol          {PROTOCOL_VERSION}\nplans             {plans}");
             Json { json: self.json }
                 .print(json!({ "protocol": PROTOCOL_VERSION, "plans": plans, "build": BUILD }), text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(number) = self.try_device {
+            print_line(serde_json::to_string(&try_device(number))?)?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(path) = &self.db {

@@ -100,6 +100,36 @@ fn a_device_that_is_hidden_or_cannot_compile_says_why() {
     assert!(run.code == 1 && run.stderr.contains(why), "{}", run.stderr);
 }
 
+/// A layer before PoCL ends the process, when it looks for devices or later when it tests one. Nobody else ends.
+#[test]
+fn a_driver_that_crashes_ends_no_command() {
+    if !has_device() {
+        return;
+    }
+    let place = Place::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/gpu/tests/hostile.c");
+    let library = place.path("hostile.so");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-std=c11", "-shared", "-fPIC", "-pthread", source, "-o"]).arg(&library);
+    assert!(compiler.status().expect("a compiler").success());
+    let library = library.to_str().expect("UTF-8");
+    let crash = |at| [("OPENCL_DYLIB_PATH", library), ("HOSTILE", "crash"), ("HOSTILE_AT", at)];
+    const WHY: &str = "a driver fails in a process of its own: signal: 6";
+
+    let doctor = place.run_with(&crash("1"), "doctor");
+    assert_eq!(doctor.code, 0, "{}", doctor.stderr);
+    assert!(doctor.stdout.contains(&format!("OpenCL            OpenCL fails: {WHY}")), "{}", doctor.stdout);
+    let run = place.run_with(&crash("1"), "run 10 --device auto --json --db auto.db");
+    assert!(run.code == 0 && run.stdout.contains(r#""total":"724""#), "{}", run.stderr);
+    assert!(run.stderr.starts_with(&format!("nqueens: OpenCL fails: {WHY}")), "{}", run.stderr);
+
+    let doctor = place.run_with(&crash("100"), "doctor");
+    assert_eq!(doctor.code, 1, "{}", doctor.stderr);
+    assert!(doctor.stdout.contains(&format!("; FAILED: {WHY}")), "{}", doctor.stdout);
+    let run = place.run_with(&crash("100"), "run 10 --device 0 --db asked.db");
+    assert!(run.code == 1 && run.stderr.contains(WHY), "{}", run.stderr);
+}
+
 #[test]
 fn a_device_beside_threads_is_named_with_its_driver() {
     if !has_device() {
