@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -30,12 +32,26 @@ fn found() -> (MutexGuard<'static, ()>, Vec<Device>) {
         Ok(found) => (turn, found.devices),
         Err(reason) => {
             assert!(std::env::var_os("NO_SKIPS").is_none(), "{reason}");
-            let test = thread::current().name().unwrap_or_default().to_owned();
-            // Past the test harness, which keeps what a passing test prints to itself.
-            writeln!(std::io::stderr(), "\nSKIPPED: {test}: {reason}\n").expect("stderr");
+            skip(&reason.to_string());
             (turn, Vec::new())
         }
     }
+}
+
+fn skip(reason: &str) {
+    let test = thread::current().name().unwrap_or_default().to_owned();
+    // Past the test harness, which keeps what a passing test prints to itself.
+    writeln!(std::io::stderr(), "\nSKIPPED: {test}: {reason}\n").expect("stderr");
+}
+
+/// Runs tests of this file in a process that knows this driver alone; returns what it says.
+fn by_driver(driver: &Path, settings: &[(&str, &str)], tests: &[&str]) -> String {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(tests).env("OCL_ICD_VENDORS", driver).env("NO_SKIPS", "1").envs(settings.iter().copied());
+    let outcome = command.output().expect("it runs");
+    let said = [outcome.stdout, outcome.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(outcome.status.success(), "{}", said.concat());
+    said.concat()
 }
 
 fn board(n: u32) -> BoardSize {
@@ -220,4 +236,36 @@ fn who_is_stopped_stops_and_counts_right_afterwards() {
         assert_eq!((outcome, engine.fault()), (Err(Stopped), None));
         assert_eq!(count(&mut *engine, &[Subproblem::empty(board(12))]), [14_200]);
     }
+}
+
+/// Intel's runtime for processors; the variable names its libintelocl.so. It vectorises, and keeps to the specification by
+/// other means than PoCL.
+#[test]
+fn intels_runtime_counts_the_same() {
+    let Some(driver) = std::env::var_os("INTEL_OPENCL") else {
+        return skip("INTEL_OPENCL does not name Intel's libintelocl.so");
+    };
+    let others = ["--skip", "intels_runtime", "--skip", "oclgrind"];
+    let said = by_driver(Path::new(&driver), &[], &others);
+    assert!(said.contains("test result: ok. 7 passed"), "{said}");
+}
+
+/// Oclgrind looks at each access to memory, and at each call.
+#[test]
+fn oclgrind_finds_no_race_and_nothing_out_of_bounds() {
+    let driver = Path::new("/usr/lib/oclgrind/liboclgrind-rt-icd.so");
+    if !driver.exists() {
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "oclgrind is needed here");
+        return skip("oclgrind is not here");
+    }
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oclgrind.log");
+    let settings = [
+        ("OCLGRIND_LOCAL_MEM_SIZE", "65536"),
+        ("OCLGRIND_DATA_RACES", "1"),
+        ("OCLGRIND_CHECK_API", "1"),
+        ("OCLGRIND_LOG", log.to_str().expect("UTF-8")),
+    ];
+    let said = by_driver(driver, &settings, &["--exact", "small_boards_by_each_plan"]);
+    assert!(said.contains("test result: ok. 1 passed"), "{said}");
+    assert_eq!(std::fs::read_to_string(&log).expect("its log"), "", "what it found");
 }
