@@ -57,7 +57,7 @@ pub(crate) struct DoctorCommand {
 
     /// Finds the devices, and tests that of this number
     #[arg(long, hide = true, value_name = "N", num_args = 0..=1, require_equals = true)]
-    try_device: Option<Option<usize>>,
+    try_device: Option<Vec<usize>>,
 
     /// With --protocol: print JSON
     #[arg(short, long, requires = "protocol")]
@@ -78,8 +78,8 @@ impl DoctorCommand {
                 .print(json!({ "protocol": PROTOCOL_VERSION, "plans": plans, "build": BUILD }), text)?;
             return Ok(ExitCode::SUCCESS);
         }
-        if let Some(number) = self.try_device {
-            print_line(serde_json::to_string(&try_device(number))?)?;
+        if let Some(number) = &self.try_device {
+            print_line(serde_json::to_string(&try_device(number.first().copied()))?)?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(path) = &self.db {

@@ -114,20 +114,20 @@ fn a_driver_that_crashes_ends_no_command() {
     assert!(compiler.status().expect("a compiler").success());
     let library = library.to_str().expect("UTF-8");
     let crash = |at| [("OPENCL_DYLIB_PATH", library), ("HOSTILE", "crash"), ("HOSTILE_AT", at)];
-    const WHY: &str = "a driver fails in a process of its own: signal: 6";
+    let why = "a driver fails in a process of its own: signal: 6";
 
     let doctor = place.run_with(&crash("1"), "doctor");
     assert_eq!(doctor.code, 0, "{}", doctor.stderr);
-    assert!(doctor.stdout.contains(&format!("OpenCL            OpenCL fails: {WHY}")), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(&format!("OpenCL            OpenCL fails: {why}")), "{}", doctor.stdout);
     let run = place.run_with(&crash("1"), "run 10 --device auto --json --db auto.db");
     assert!(run.code == 0 && run.stdout.contains(r#""total":"724""#), "{}", run.stderr);
-    assert!(run.stderr.starts_with(&format!("nqueens: OpenCL fails: {WHY}")), "{}", run.stderr);
+    assert!(run.stderr.starts_with(&format!("nqueens: OpenCL fails: {why}")), "{}", run.stderr);
 
     let doctor = place.run_with(&crash("100"), "doctor");
     assert_eq!(doctor.code, 1, "{}", doctor.stderr);
-    assert!(doctor.stdout.contains(&format!("; FAILED: {WHY}")), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(&format!("; FAILED: {why}")), "{}", doctor.stdout);
     let run = place.run_with(&crash("100"), "run 10 --device 0 --db asked.db");
-    assert!(run.code == 1 && run.stderr.contains(WHY), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains(why), "{}", run.stderr);
 }
 
 #[test]
