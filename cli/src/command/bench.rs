@@ -16,10 +16,10 @@ use crate::output::{Json, counted, speed, thousands};
 
 /// Measures the counting speed of a kernel, without database and network.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens bench --n 16 --threads 4 --json")]
+#[command(after_help = "Example: nqueens bench 16 --threads 4 --json")]
 pub(crate) struct BenchCommand {
     /// Board size, 1 to 31
-    #[arg(long, value_name = "N", default_value = "16", allow_negative_numbers = true)]
+    #[arg(default_value = "16", allow_negative_numbers = true)]
     n: BoardSize,
 
     /// How to split the board into jobs [default: the fastest way]

@@ -51,7 +51,7 @@ fn a_device_counts_alone_and_beside_threads() {
     );
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
-    let bench = place.json("bench --n 12 --kernel opencl --json");
+    let bench = place.json("bench 12 --kernel opencl --json");
     assert_eq!((&bench["total"], &bench["kernel"]), (&"14200".into(), &"opencl-0".into()));
 }
 
@@ -63,7 +63,7 @@ fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
     if !has_device() {
         return;
     }
-    for arguments in ["run 10 --device auto --json", "bench --n 10 --kernel scalar --device auto --json"] {
+    for arguments in ["run 10 --device auto --json", "bench 10 --kernel scalar --device auto --json"] {
         let said = place.run(arguments);
         assert_eq!(said.code, 0, "{}", said.stderr);
         let decisions: Vec<_> = said.stderr.lines().collect();

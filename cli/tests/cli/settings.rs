@@ -13,11 +13,11 @@ fn used(variables: &[(&str, &str)], arguments: &str) -> (u64, u64) {
 
 #[test]
 fn each_source_wins_over_the_next() {
-    let variables = [("NQUEENS_N", "8"), ("NQUEENS_THREADS", "3"), ("NQUEENS_JSON", "true")];
-    assert_eq!(used(&variables[..0], "bench --json --n 7"), (7, 1));
-    assert_eq!(used(&variables[..1], "bench --json"), (8, 1));
-    assert_eq!(used(&variables, "bench --n 9"), (9, 3));
-    assert_eq!(used(&variables, "bench --n 9 --threads 4"), (9, 4));
+    let variables = [("NQUEENS_THREADS", "3"), ("NQUEENS_JSON", "true")];
+    assert_eq!(used(&variables[..0], "bench 7 --json"), (7, 1));
+    assert_eq!(used(&variables[..1], "bench 8 --json"), (8, 3));
+    assert_eq!(used(&variables, "bench 9"), (9, 3));
+    assert_eq!(used(&variables, "bench 9 --threads 4"), (9, 4));
 }
 
 #[test]

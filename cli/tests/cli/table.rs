@@ -61,17 +61,17 @@ fn bench_measures_and_checks() {
         serde_json::from_str(&stdout(&format!("bench {arguments} --json"))).expect("JSON")
     };
     for (plan, threads) in [("", 1), ("--plan rows", 2), ("--plan border", 3), ("--plan colours", 2)] {
-        let figures = bench(&format!("--n 11 {plan} --threads {threads} --kernel scalar"));
+        let figures = bench(&format!("11 {plan} --threads {threads} --kernel scalar"));
         let expected = [json!(11), json!("scalar"), json!(threads), json!("2680")];
         assert_eq!(["n", "kernel", "threads", "total"].map(|key| figures[key].clone()), expected);
         assert!(figures["states"].as_str().unwrap().parse::<u64>().unwrap() > 2680 / 8);
         assert!(figures["elapsed_s"].as_f64().unwrap() > 0.0);
         assert_eq!(figures.as_object().unwrap().len(), 7);
     }
-    let text = stdout("bench --n 11");
+    let text = stdout("bench 11");
     assert!(text.starts_with("N = 11: 2,680 solutions in ") && text.lines().count() == 2, "{text}");
     // Small boards have no jobs.
     for (n, total) in [(1, "1"), (2, "0"), (3, "0"), (4, "2")] {
-        assert_eq!(bench(&format!("--n {n}"))["total"], total, "N = {n}");
+        assert_eq!(bench(&format!("{n}"))["total"], total, "N = {n}");
     }
 }

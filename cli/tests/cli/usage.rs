@@ -17,7 +17,7 @@ fn what_makes_no_sense_is_told_and_begins_nothing() {
         solutions 0
         solutions -3
         solutions 8 --format luck
-        bench --n 32
+        bench 32
         bench --plan luck
         bench --threads 0
         table --to x
@@ -71,7 +71,7 @@ fn what_makes_no_sense_is_told_and_begins_nothing() {
 
 #[test]
 fn wrong_variables_are_named() {
-    let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench --n 8");
+    let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench 8");
     assert_eq!(outcome.code, 2);
     assert_snapshot!(outcome.stderr, @r"
     error: invalid value 'many' for '--threads <T>': threads must be a whole number from 1 to 4096, not 'many'
