@@ -106,6 +106,11 @@ impl FromStr for DeviceChoice {
     }
 }
 
+/// A choice of devices, for others to make.
+pub(crate) fn device_choice(text: &str) -> Result<String, String> {
+    text.parse::<DeviceChoice>().map(|_| text.to_owned())
+}
+
 impl EngineOptions {
     /// Tests the engines. One that was asked for must pass. What `--device auto` decides is told, in a line for each device.
     pub(crate) fn prove(&self, threads: NonZeroUsize, tell: impl Fn(&str)) -> anyhow::Result<Engines> {

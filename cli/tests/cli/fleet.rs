@@ -229,13 +229,16 @@ fn a_dry_run_submits_nothing() {
     site.submit("12 --job-states 20000 --replicate 0");
     let url = site.coordinator.url();
     let shown = site.place.stdout(&format!(
-        "fleet command {COMMANDS} --dry-run --workers-max 3 --threads 2 --time-limit 2h --join cluster.join --coordinator {url}"
+        "fleet command {COMMANDS} --dry-run --workers-max 3 --threads 2 --time-limit 2h --device 0,1 --join cluster.join --coordinator {url}"
     ));
     assert!(
         shown.contains("2 allocations would be submitted first") && shown.contains("worker --join /"),
         "{shown}"
     );
-    assert!(shown.contains("--time-limit 7200s") && shown.contains("\n./submit\n"), "{shown}");
+    assert!(
+        shown.contains("--time-limit 7200s --device 0,1 --threads 2 ") && shown.contains("\n./submit\n"),
+        "{shown}"
+    );
     assert!(!site.place.path("nqueens-fleet").exists());
 }
 
@@ -246,4 +249,10 @@ fn what_is_wrong_is_said() {
     assert!(missing.starts_with("there is no fleet in nqueens-fleet"), "{missing}");
     let no_join = place.failure(&format!("fleet command {COMMANDS} --workers-max 1 --join nothing"));
     assert!(no_join.starts_with("the join file nothing"), "{no_join}");
+    let device = place.run(&format!("fleet command {COMMANDS} --workers-max 1 --join x --device gpu"));
+    assert!(
+        device.code == 2 && device.stderr.contains("it must be auto, all, or numbers"),
+        "{}",
+        device.stderr
+    );
 }

@@ -14,6 +14,7 @@ use nqueens_fleet::state::{Demand, FleetState};
 
 use super::FleetDir;
 use super::lead::{demand, lead};
+use crate::engine_options::device_choice;
 use crate::output::print_line;
 use crate::runtime::block_on;
 use crate::target::Contact;
@@ -36,6 +37,10 @@ struct FleetOptions {
     /// Time for running jobs to finish when a worker is told to go
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
     drain_seconds: u64,
+
+    /// OpenCL devices that count beside the threads of each worker, as 'nqueens worker --device' has them
+    #[arg(long, value_name = "auto|all|LIST", value_parser = device_choice)]
+    device: Option<String>,
 
     /// The workers' file with address, certificate and token, made by 'nqueens join create'
     #[arg(long, value_name = "FILE")]
@@ -131,6 +136,7 @@ impl FleetOptions {
             ("--idle-timeout", Some(format!("{}s", self.idle_timeout.as_secs().max(1)))),
             ("--drain-seconds", Some(self.drain_seconds.to_string())),
             ("--time-limit", time_limit),
+            ("--device", self.device.clone()),
             ("--threads", self.limits.threads.map(|threads| threads.to_string())),
         ];
         let arguments = arguments.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
