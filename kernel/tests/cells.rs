@@ -171,11 +171,11 @@ fn counting_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn plans_have_some_thousand_jobs() {
+fn plans_have_hundreds_or_thousands_of_jobs() {
     for n in [16, 18, 20] {
         let plan = Plan::of_cells(Cells::open(board(n)));
         let (jobs, size) = (plan.jobs().count() as u128, plan.size());
-        assert!((500..50_000).contains(&jobs), "N = {n}: {jobs}");
+        assert!((200..50_000).contains(&jobs), "N = {n}: {jobs}");
         assert!(size.at_least <= jobs && size.about < 4 * jobs && jobs < 4 * size.about, "{size:?} {jobs}");
     }
 }

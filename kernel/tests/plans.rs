@@ -174,7 +174,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "054e8feffc58f1601e4206616024b478af9e4bc7829ca8260765a63c7876417f";
+const ALL_PLANS: &str = "6876c49b0ae008f2555d2a099f4113e553a2f7f6b841c7fb7acebabd71ba9cc9";
 
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [

@@ -60,8 +60,8 @@ impl Plan {
     const ROW_SETS_MAX: u128 = 3_000_000;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
-    /// Smaller jobs than this cost more to keep than to count.
-    const STATES_PER_JOB_MIN: u64 = 500_000;
+    /// One or two milliseconds of a thread with AVX-512: smaller jobs cost too much to keep.
+    const STATES_PER_JOB_MIN: u64 = 4_000_000;
     /// Prefixes a job: keeps its encoding to a few kilobytes.
     const PREFIXES_PER_JOB_MAX: usize = 1_000;
 
