@@ -56,13 +56,15 @@ pub(crate) fn count_pieces(
 
 /// What counting gave and the seconds that it took this thread, without those when others had its processor.
 pub(crate) fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
-    let begun = processor_time();
+    let spent = || processor_time(ClockId::ThreadCPUTime);
+    let begun = spent();
     let found = count()?;
-    Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
+    Ok((found, spent().saturating_sub(begun).as_secs_f64()))
 }
 
-fn processor_time() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+/// Of this thread, or of this process, so far.
+pub(crate) fn processor_time(whose: ClockId) -> Duration {
+    clock_gettime(whose).try_into().unwrap_or_default()
 }
 
 #[cfg(test)]

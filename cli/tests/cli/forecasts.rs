@@ -77,7 +77,8 @@ fn costs_follow_from_states() {
     for (key, expected) in &keys {
         assert_eq!(&estimate[*key], expected, "{key}");
     }
-    assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 5);
+    assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 6);
+    assert!(estimate["spent_s"].as_f64().unwrap() > 0.0, "{estimate}");
 }
 
 #[test]
@@ -107,7 +108,8 @@ fn people_read_it_line_by_line() {
     let text = Place::new()
         .stdout("estimate 12 --plan border --kernel portable --speed 1e6 --threads 1 --threads-total 2");
     let headings: Vec<_> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    let expected = ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database"];
+    let expected =
+        ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database", "estimated"];
     assert_eq!(headings, expected, "{text}");
     assert!(text.contains("\nsolutions     14,200, counted\npublished     14,200\n"), "{text}");
     assert!(text.contains("\nspeed         1.00 M states/s per thread, as given\n"), "{text}");

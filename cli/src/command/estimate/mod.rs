@@ -16,11 +16,13 @@ use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
+use rustix::time::ClockId;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::choices::{Threads, kernels, plan_kind, plans, runnable};
 use crate::headings::COSTS;
+use crate::measuring::processor_time;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, quantity, thousands};
 use crate::progress::text_bar;
@@ -100,6 +102,8 @@ struct Outlook {
     wall_hours: Interval,
     jobs: u64,
     database_bytes: u64,
+    /// Processor time of this estimate.
+    spent_s: f64,
 }
 
 impl EstimateCommand {
@@ -148,6 +152,7 @@ impl EstimateCommand {
             wall_hours: core_hours.map(|hours| hours / f64::from(threads_total)),
             jobs,
             database_bytes,
+            spent_s: processor_time(ClockId::ProcessCPUTime).as_secs_f64(),
         };
         if self.json.json {
             print_line(json!(outlook))?;
@@ -175,6 +180,7 @@ impl Outlook {
             ("wall time", Some(format!("{wall} on {}, fully busy", counted(self.threads_total, "thread")))),
             ("jobs", Some(thousands(self.jobs))),
             ("database", Some(format!("about {}", ByteSize(self.database_bytes).display().si()))),
+            ("estimated", Some(format!("in {} of processor time", numbers::duration(self.spent_s)))),
         ];
         let mut told = lines.into_iter().filter_map(|(what, how)| Some((what, how?)));
         told.try_for_each(|(what, how)| print_line(format_args!("{what:<14}{how}")))
