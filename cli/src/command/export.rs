@@ -60,7 +60,7 @@ enum ExportFormat {
     Csv,
     /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
-    /// One line 'INDEX TERM' for each board (the index is N, but of A007705), as the OEIS has it; without RUN, of all runs that are done
+    /// One line 'INDEX TERM' for each board, as the OEIS has it; without RUN, of all runs that are done
     Bfile,
 }
 
