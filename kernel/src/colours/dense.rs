@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use super::diagonals::Colour;
 use super::lists::{Factor, PlacementLists};
 use super::trie::{Step, Trie, words};
 use super::vectors::{BEHIND, Bytes, Vectors, transpose};
@@ -114,6 +115,7 @@ impl<const L: usize> Scratch<L> {
 /// One group of column sets, and the tree that they are joined with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneGroup<'a> {
+    pub(super) colour: Colour,
     pub(super) trie: &'a Trie,
     /// The placements of the class that fills the lanes.
     pub(super) lists: &'a PlacementLists,

@@ -9,7 +9,7 @@ use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
-use super::trie::Trie;
+use super::trie::{Stretch, Trie};
 use crate::engine::{Control, Stopped};
 
 /// What one group of column sets after the other is counted with.
@@ -17,14 +17,19 @@ use crate::engine::{Control, Stopped};
 pub(super) struct Buffers<const L: usize> {
     scratch: Scratch<L>,
     counts: ByteRows,
-    /// Queens that the branches have in common between which these are added to wider ones.
-    cut: usize,
+    /// Leaves, by colour, after which these are added to wider ones.
+    pub(super) leaves_max: [u64; 2],
     places: Vec<usize>,
 }
 
 impl<const L: usize> Buffers<L> {
     pub(super) fn new() -> Self {
-        Self { scratch: Scratch::new(), counts: ByteRows::default(), cut: 0, places: Vec::new() }
+        Self {
+            scratch: Scratch::new(),
+            counts: ByteRows::default(),
+            leaves_max: [u64::MAX; 2],
+            places: Vec::new(),
+        }
     }
 
     /// Pairs of placements compared since the last call.
@@ -86,38 +91,33 @@ impl<const L: usize> Cell<L> for u16 {
         matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
-        let Buffers { scratch, counts, cut, places } = buffers;
-        let trie = group.trie;
+        let Buffers { scratch, counts, leaves_max, places } = buffers;
+        let (trie, leaves_max) = (group.trie, &mut leaves_max[group.colour as usize]);
         let counts = counts.zeros::<L>(matrix.len());
-        *cut = (*cut).min(trie.depth);
-        let (mut parts, mut stuck, mut narrowest, mut most) = (0, 0, 0, 0);
-        // Ends of parts that have to be counted in smaller ones.
-        let mut again: Vec<usize> = Vec::new();
-        let mut done = 0;
+        let (mut done, mut most) = (0, 0);
         while done < trie.steps.len() {
-            again.retain(|end| *end > done);
-            let own = *cut + again.len();
-            let steps = trie.part(done, own, places);
-            let end = steps.end;
-            loops.join(group, steps, scratch, counts, control)?;
+            let Stretch { steps, branches, leaves } = trie.stretch(done, *leaves_max, places);
+            loops.join(group, steps.clone(), scratch, counts, control)?;
             let (narrow, wide) = loops.widen(counts, matrix, trie.height(), places);
-            parts += usize::from(again.is_empty());
-            if narrow == u8::MAX {
-                if own == trie.depth {
-                    return Ok(false);
+            if narrow < u8::MAX {
+                done = steps.end;
+                most = wide.max(most);
+                if narrow > u8::MAX / 2 {
+                    *leaves_max = leaves - leaves / 8;
+                } else if narrow < u8::MAX / 4 && *leaves_max / 2 < leaves {
+                    *leaves_max += leaves / 8;
                 }
-                stuck += usize::from(again.is_empty());
-                again.push(end);
                 continue;
             }
-            done = end;
-            narrowest = narrow.max(narrowest);
-            most = wide.max(most);
-        }
-        if stuck > parts / 8 {
-            *cut += 1;
-        } else if stuck == 0 && narrowest < u8::MAX / 16 {
-            *cut = cut.saturating_sub(1);
+            if branches == 1 {
+                return Ok(false);
+            }
+            // Once more, with fewer: from the lists on that were there before.
+            *leaves_max = leaves / 2;
+            let before: Vec<_> = trie.before(done).collect();
+            for step in before.into_iter().rev() {
+                loops.join(group, step..step + 1, scratch, counts, control)?;
+            }
         }
         Ok(most < Self::MAX)
     }
@@ -370,7 +370,8 @@ impl<M> Multiply<'_, M> {
         let lanes_max = LaneGroup::lanes_max(bits, L);
         for lane in (0..count).step_by(lanes_max) {
             let count = lanes_max.min(count - lane);
-            let group = LaneGroup { trie, lists, bits, first: first + lane, count, lane };
+            let group =
+                LaneGroup { colour: side.colour, trie, lists, bits, first: first + lane, count, lane };
             if !C::join(self.loops, group, buffers, matrix, self.planted.control)? {
                 return Ok(false);
             }

@@ -46,6 +46,14 @@ pub(super) struct Step {
     program: Range<usize>,
 }
 
+/// Branches one after the other, with the steps that lead to them.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    pub(super) steps: Range<usize>,
+    pub(super) branches: usize,
+    pub(super) leaves: u64,
+}
+
 /// Leaf rows at most: their queens but one are the bytes of two words.
 pub(super) const REST_MAX: usize = 9;
 
@@ -157,20 +165,36 @@ impl Trie {
         Ok(leaves > 0)
     }
 
-    /// The steps from `start` on that have their first `cut` queens in common, 0 or more and at most
-    /// [`depth`](Self::depth); and the places of the column sets that their leaves may have.
-    pub(super) fn part(&self, start: usize, cut: usize, places: &mut Vec<usize>) -> Range<usize> {
-        let (end, columns) = match self.steps[start..].iter().position(|step| step.level + 1 == cut) {
-            Some(last) => {
-                let last = start + last;
-                let more = self.steps[last + 1..].iter().take_while(|step| step.level >= cut).count();
-                (last + 1 + more, self.steps[last].columns)
+    /// The branches from step `start` on that have `leaves_max` leaves together, or the next one if it has more; and the places
+    /// of the column sets that their leaves may have.
+    pub(super) fn stretch(&self, start: usize, leaves_max: u64, places: &mut Vec<usize>) -> Stretch {
+        let mut found = Stretch { steps: start..start, branches: 0, leaves: 0 };
+        let mut columns = u32::MAX;
+        for (at, step) in self.steps.iter().enumerate().skip(start) {
+            if step.level + 1 < self.depth {
+                continue;
             }
-            None => (self.steps.len(), 0),
-        };
+            if found.branches > 0 && found.leaves + step.leaves > leaves_max {
+                break;
+            }
+            found.steps.end = at + 1;
+            found.branches += 1;
+            found.leaves += step.leaves;
+            columns &= step.columns;
+        }
         places.clear();
         places.extend((0..self.columns.len()).filter(|place| columns & !self.columns[*place] == 0));
-        start..end
+        found
+    }
+
+    /// The steps that lead to this one, the last one first.
+    pub(super) fn before(&self, step: usize) -> impl Iterator<Item = usize> {
+        let mut level = self.steps[step].level;
+        (0..step).rev().filter(move |&at| {
+            let leads = self.steps[at].level < level;
+            level = level.min(self.steps[at].level);
+            leads
+        })
     }
 
     /// The number of column sets that leaves may have.

@@ -39,16 +39,17 @@ fn any_number_of_lanes_gives_the_same() {
     }
 }
 
-/// A tree of two row sets of N = 12, and its column sets.
-fn tree() -> (Trie, ColumnSets, Diagonals) {
-    let lines = row_sets(12).lines();
-    let columns = ColumnSets::new(lines, Parity::Even, 3, 0..=u32::MAX, Only::default());
+/// A tree of two row sets, and its column sets.
+fn tree(n: u32, sets: &[Set; 2], depth: usize) -> (Trie, ColumnSets, Diagonals) {
+    let lines = row_sets(n).lines();
+    let queens = u32::try_from(sets[0].0.len()).unwrap();
+    let columns = ColumnSets::new(lines, Parity::Even, queens, 0..=u32::MAX, Only::default());
     let diagonals = Diagonals::new(lines, Colour::White);
     let mut trie = Trie::default();
     let wanted = TrieSpec {
         class: CellClass::new(lines, Colour::White, Parity::Even, &diagonals),
-        sets: &[(vec![2, 3, 0], 0), (vec![2, 3, 5], 1)],
-        depth: 1,
+        sets,
+        depth,
         columns: &columns,
         places: 0..columns.len(),
         control: &Control::default(),
@@ -57,10 +58,53 @@ fn tree() -> (Trie, ColumnSets, Diagonals) {
     (trie, columns, diagonals)
 }
 
+fn small_tree() -> (Trie, ColumnSets, Diagonals) {
+    tree(12, &[(vec![2, 3, 0], 0), (vec![2, 3, 5], 1)], 1)
+}
+
+fn two_lanes<'a>(trie: &'a Trie, lists: &'a PlacementLists, diagonals: &Diagonals) -> LaneGroup<'a> {
+    let (colour, bits) = (Colour::White, diagonals.bits());
+    LaneGroup { colour, trie, lists, bits, first: 0, count: 2, lane: 0 }
+}
+
+#[test]
+fn stretches_of_any_length_give_the_same() {
+    for depth in 1..=3 {
+        let (trie, columns, diagonals) = tree(16, &[(vec![3, 4, 2, 0], 0), (vec![3, 4, 2, 7], 1)], depth);
+        let mut random = Random::new(1);
+        let mut mask = || random.bits() & random.bits() & random.bits() & ((1 << diagonals.bits()) - 1);
+        // What the first queens attack fits only behind them: counts are too large in the middle of the tree.
+        let first = trie.steps.iter().filter(|step| step.level == 0).take(2);
+        let first = first.fold(0, |attacked, step| attacked | step.queen);
+        for (length, attacked) in [(10, 0), (LENGTHS[depth - 1], 0), (3 * LENGTHS[depth - 1] / 2, first)] {
+            let lists = PlacementLists {
+                masks: (0..2 * length).map(|_| mask() | attacked).collect(),
+                starts: vec![0, length, 2 * length],
+            };
+            let (group, control) = (two_lanes(&trie, &lists, &diagonals), Control::default());
+            let mut wide = vec![MatrixRow([0_u32; 32]); 2 * columns.len()];
+            let mut buffers = Buffers::<32>::new();
+            assert!(Cell::join(loops::Portable, group, &mut buffers, &mut wide, &control).unwrap());
+            for leaves_max in (1..700).step_by(17) {
+                buffers.leaves_max = [leaves_max; 2];
+                let mut narrow = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
+                assert!(Cell::join(loops::Portable, group, &mut buffers, &mut narrow, &control).unwrap());
+                let same = narrow.iter().zip(&wide).all(|(narrow, wide)| narrow.0.map(u32::from) == wide.0);
+                assert!(same, "depth {depth}, lists of {length}, {leaves_max} leaves at once");
+            }
+            let most = wide.iter().flat_map(|row| row.0).max();
+            assert!((most > Some(255)) == (length > 10) || attacked > 0, "{most:?}");
+        }
+    }
+}
+
+/// For each depth so many placements that the counts of a branch fit a byte, and those of all do not: they are counted again.
+const LENGTHS: [u32; 3] = [100, 200, 400];
+
 /// With N = 31 the numbers of lanes have little room above the diagonals.
 #[test]
 fn some_lanes_after_the_others_give_the_same() {
-    let (trie, columns, diagonals) = tree();
+    let (trie, columns, diagonals) = small_tree();
     let mut random = Random::new(1);
     let masks = (0..320).map(|_| random.bits() & random.bits() & ((1 << diagonals.bits()) - 1)).collect();
     let lists = PlacementLists { masks, starts: (0..=32).map(|set| 10 * set).collect() };
@@ -69,7 +113,8 @@ fn some_lanes_after_the_others_give_the_same() {
         let count = LaneGroup::lanes_max(bits, 32);
         assert_eq!(count * groups, 32);
         for first in (0..32).step_by(count) {
-            let group = LaneGroup { trie: &trie, lists: &lists, bits, first, count, lane: first };
+            let colour = Colour::White;
+            let group = LaneGroup { colour, trie: &trie, lists: &lists, bits, first, count, lane: first };
             let (mut buffers, control) = (Buffers::new(), Control::default());
             assert!(Cell::join(loops::Portable, group, &mut buffers, &mut matrix, &control).unwrap());
         }
@@ -84,13 +129,12 @@ fn some_lanes_after_the_others_give_the_same() {
 /// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
 #[test]
 fn counts_that_are_too_large_are_found() {
-    let (trie, columns, diagonals) = tree();
+    let (trie, columns, diagonals) = small_tree();
     let mut buffers = Buffers::<32>::new();
     let mut count = |lengths: [u32; 2]| {
         let all = lengths[0] + lengths[1];
         let lists = PlacementLists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
-        let group =
-            LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2, lane: 0 };
+        let group = two_lanes(&trie, &lists, &diagonals);
         let mut narrow = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
         let mut wide = vec![MatrixRow([0_u32; 32]); 2 * columns.len()];
         let control = Control::default();
