@@ -16,13 +16,13 @@ pub(crate) struct SampledParts {
 }
 
 impl SampledParts {
-    /// Jobs for which the search visits no more states than this have all their solutions found one by one: that takes a
-    /// minute or two.
-    const SEARCHED_MAX: u64 = 10_000_000_000;
+    /// Jobs for which the search visits no more states than this have all their solutions found one by one: that takes some
+    /// seconds.
+    const SEARCHED_MAX: u64 = 2_000_000_000;
     /// Parts of each other job.
     const NUMBER: u32 = 4;
-    /// States of a part: some seconds.
-    const PART_MAX: u64 = 10_000_000_000;
+    /// States of a part: a second or two.
+    const PART_MAX: u64 = 250_000_000;
 
     /// Of a job that is too large; `None` if it is not, or is not of colours.
     pub(crate) fn of(job: &Job) -> Option<Self> {
