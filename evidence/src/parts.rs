@@ -102,6 +102,18 @@ mod tests {
     }
 
     #[test]
+    fn no_part_is_searched_for_long() {
+        for n in 21..=24 {
+            let job = Plan::new(BoardSize::new(n).unwrap(), PlanKind::Colours).jobs().nth(7).unwrap();
+            let SampledParts { sets, parts } = SampledParts::of(&job).unwrap();
+            for part in parts {
+                let states = recount_part(&sets, part, &Control::default()).unwrap().states;
+                assert!(states <= 250_000_000, "N = {n}: {states} of {part:?}");
+            }
+        }
+    }
+
+    #[test]
     fn parts_are_compared() {
         let sets = RowSets::new(BoardSize::new(18).unwrap()).unwrap();
         let range = 100..sets.len();
