@@ -5,7 +5,7 @@ use nqueens_kernel::plan::Plan;
 use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
 use nqueens_model::numbers::thousands;
-use nqueens_model::operator::{DiskRoom, Interval, Progress, RunState, RunStatus};
+use nqueens_model::operator::{DiskRoom, Interval, Progress, Recounts, RunState, RunStatus};
 use nqueens_scheduler::{AcceptedSums, Millis, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
@@ -115,7 +115,11 @@ impl RunProgress {
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
-            recounts: row.recounts,
+            // The row has their number once there is a total.
+            recounts: Recounts {
+                agreed: row.recounts.agreed.max(self.sums.checks.recounted),
+                ..row.recounts
+            },
             outcome: row.outcome,
         }
     }

@@ -8,6 +8,15 @@ use std::process::Command;
 fn nqueens() -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build.args(["test", "--workspace", "--no-run", "--quiet"]);
+    // Not what cargo says of this package: ring's build script looks at that, and all that needs ring would be compiled again.
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_MANIFEST_", "CARGO_PKG_"]
+            .iter()
+            .any(|of_package| name.to_string_lossy().starts_with(of_package))
+        {
+            build.env_remove(name);
+        }
+    }
     if !cfg!(debug_assertions) {
         build.arg("--release");
     }

@@ -21,8 +21,11 @@ use super::{Accepted, Dispatch, JobState, Millis, Run, Sums};
 /// Recounts take up to one part in so many of the time that a run was counted, ...
 const SHARE: u128 = 50;
 
-/// ... or this, in microseconds, if that is more.
+/// ... or this, in microseconds, if that is more, ...
 const TIME_MIN_US: u128 = 10_000_000;
+
+/// ... or this, as long as too few are made of a run that has no other total to compare with: without them it proves little.
+const TIME_WANTED_US: u128 = 600_000_000;
 
 /// The run of a board whose count is published waits no longer for recounts, in milliseconds: its total is compared anyway.
 const WAIT_PUBLISHED_MS: Millis = 10_000;
@@ -65,9 +68,12 @@ impl Dispatch {
         let task = |why| move |job| Task { job, why };
         let mut disputed = self.checks.disputed().map(|(job, _)| job);
         let mut failing = self.failing.iter().copied();
-        let open = || self.runs.values().filter(|run| run.state().is_open());
+        let open = |counted| {
+            self.runs.values().filter(move |run| run.state().is_open() && run.is_counted() == counted)
+        };
         let dispute = disputed.find(|job| self.is_open(job)).map(task(Why::Dispute));
-        let of_run = || open().find_map(|run| self.task_of(now, run));
+        // A run that is counted waits for nothing else.
+        let of_run = || open(true).chain(open(false)).find_map(|run| self.task_of(now, run));
         let failing = || failing.find(|job| self.is_open(job)).map(task(Why::Failing));
         dispute.or_else(of_run).or_else(failing)
     }
@@ -83,8 +89,10 @@ impl Dispatch {
 
     /// What a run waits for, or gains by.
     fn task_of(&self, now: Millis, run: &Run) -> Option<Task> {
-        let Sums { accepted, recounts_us, .. } = run.sums();
-        if *recounts_us >= (accepted.cpu_us / SHARE).max(TIME_MIN_US) {
+        let Sums { accepted, recounts_us, checks, .. } = run.sums();
+        let are_enough = checks.recounted >= self.recounts_wanted(run) || self.is_published(run);
+        let least_us = if are_enough { TIME_MIN_US } else { TIME_WANTED_US };
+        if *recounts_us >= (accepted.cpu_us / SHARE).max(least_us) {
             return None;
         }
         let left = || self.checks.of(run.id()).find(|(job, _)| self.is_modest(job));

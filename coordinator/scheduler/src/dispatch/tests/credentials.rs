@@ -227,6 +227,41 @@ fn a_run_waits_for_its_recounts_and_is_over_without_second_counts_that_nobody_ma
 }
 
 #[test]
+fn recounts_take_minutes_only_where_no_total_is_published() {
+    let has_more = |n, recounts_us| {
+        let mut cluster = Cluster::of_board(n, 1, true, 1);
+        let alone = cluster.worker("alone");
+        cluster.count(alone, false);
+        cluster.dispatch.runs.get_mut(&cluster.run).expect("added").sums.recounts_us = recounts_us;
+        cluster.dispatch.task(cluster.now).is_some()
+    };
+    let (seconds, minutes) = (10_000_000, 600_000_000);
+    assert_eq!([has_more(20, seconds - 1), has_more(20, seconds)], [true, false]);
+    assert_eq!([has_more(30, minutes - 1), has_more(30, minutes)], [true, false]);
+}
+
+#[test]
+fn a_run_that_waits_for_recounts_has_them_first() {
+    let mut cluster = Cluster::new(0, true);
+    let alone = cluster.worker("alone");
+    let plan = *cluster.dispatch.run(cluster.run).expect("added").plan();
+    let first = RunId::from_random(1);
+    let settings = RunSettings { id: first, plan, seed: 1, priority: 0, replicate_ppm: 0 };
+    assert!(first < cluster.run);
+    cluster.count(alone, false);
+    cluster.dispatch.add_run(Run::planned(&settings, &[1; JOBS]));
+    for token in cluster.take(alone, JOBS - 1) {
+        cluster.report(alone, token, truth(token.job.number));
+    }
+    let mut order = Vec::new();
+    while let Some(Task { job, .. }) = cluster.dispatch.task(cluster.now) {
+        order.push(job.run);
+        cluster.recount();
+    }
+    assert!(order.contains(&first) && order.is_sorted_by(|one, other| one >= other), "{order:?}");
+}
+
+#[test]
 fn a_lease_ends_at_its_greatest_age_whatever_its_holder_says() {
     let mut cluster = Cluster::new(0, true);
     let holder = cluster.worker("holder");
