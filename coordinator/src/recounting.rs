@@ -45,7 +45,8 @@ const RECOVERY: Duration = Duration::from_mins(1);
 /// Bytes that the fast way may take.
 const MEMORY_MAX: u64 = 1 << 30;
 
-/// The lowest priority, of jobs that were drawn: whatever else runs on this machine gets the processor first.
+/// The lowest priority, of jobs that were drawn of a run that goes on anyway: whatever else runs on this machine gets the
+/// processor first.
 const NICENESS: i32 = 19;
 
 /// What takes more estimated states is not searched: half an hour. Colours are, or a few bits of them, whatever their size.
@@ -106,7 +107,8 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
     let drawn = matches!(why, Why::Drawn(_));
     let part = work.part;
     let said = work.claim.counts;
-    let found = match count_surely(operator, job.run, &work, of.map(|_| said), drawn).await {
+    let is_counted = operator.watch().borrow().run(job.run).is_some_and(|run| run.sums.done == run.jobs);
+    let found = match count_surely(operator, job.run, &work, of.map(|_| said), drawn && !is_counted).await {
         None => return Ok(true),
         Some(Ok(found)) => found,
         Some(Err(reason)) => {
