@@ -95,9 +95,9 @@ function showProblems(run) {
   by("problems").classList.toggle("wrong", problems.length > 0);
 }
 
-/** When it will end, if the time left is known. */
+/** When it will end, if the time left is known. What comes later has its place, so that nothing moves then. */
 function showEnd({ time_left_s: left }, open) {
-  if (!open || !left) return fact("end");
+  if (!open || !left) return fact("end", open ? "-" : undefined);
   const at = (seconds) => dayAndTime(picture.at_ms + 1000 * seconds, picture.at_ms);
   fact("end", at(left.value), bounds(left, at));
 }
@@ -146,9 +146,9 @@ function showRun(run) {
   const quarantined = run.quarantined ? `, ${thousands(run.quarantined)} in quarantine` : "";
   const working = run.leased ? `${thousands(run.leased)} leased` : "";
   fact("jobs", jobsOf(run), `${working}${quarantined}`.replace(/^, /, ""));
-  fact("cost", run.state === "planning" ? undefined : hours(run.core_hours),
+  fact("cost", hours(run.core_hours),
     `processor time; ${hours(run.core_hours_standing)} of it for results that stand`);
-  fact("checks", ...(run.checked ?? []));
+  fact("checks", ...run.checked);
   fact("plan", run.plan, run.plan_words);
   showDocuments(run);
 
@@ -256,7 +256,7 @@ function showHistory({ history }, run) {
   const speeds = history.map((moment) => ({ at: moment.at_ms, value: moment.states_per_s }));
   const fastest = Math.max(...speeds.map((point) => point.value), run.states_per_s ?? 1, 1);
   const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
-  by("throughput-figure").hidden = speeds.length < 2;
+  by("throughput-figure").hidden = Boolean(run.finished_at_ms) && speeds.length < 2;
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short, unit: "states/s" });
   put(by("throughput-text"), speeds.length > 1
     ? `States per second over the time of day, since ${dayAndTime(speeds[0].at, picture.at_ms)}: ${now}at most ${short(fastest)}`
@@ -266,7 +266,7 @@ function showHistory({ history }, run) {
   const truth = run.total ?? run.published;
   const mark = truth ? Number(truth) : undefined;
   const last = estimates.at(-1);
-  by("estimate-figure").hidden = estimates.length < 2;
+  by("estimate-figure").hidden = Boolean(run.finished_at_ms) && estimates.length < 2;
   if (estimates.length > 1) plot(by("estimate"), estimates, { range: rangeOf(estimates, mark), mark, format: about, unit: "solutions" });
   else by("estimate").replaceChildren();
   const dashes = truth ? `; dashes: the ${run.total ? "total" : "published count"}` : "";
@@ -321,7 +321,8 @@ let heardAt = 0;
 
 function isLive() {
   heardAt = performance.now();
-  by("live").hidden = false;
+  // All at once: nothing moves when the run's own part comes.
+  by("live").hidden = picture.runs.length > 0 && !detail;
   put(by("link"), "live");
   by("link").className = "link live";
   by("stale").hidden = true;
@@ -352,6 +353,7 @@ function listen() {
   });
   stream.addEventListener("detail", (event) => {
     detail = JSON.parse(event.data);
+    by("live").hidden = false;
     showDetail();
   });
   stream.addEventListener("error", async () => {

@@ -98,7 +98,7 @@ pub(crate) struct ShownRun {
     file_stem: String,
     plan_words: &'static str,
     /// What came of its checks, and more about it.
-    checked: Option<(&'static str, String)>,
+    checked: (&'static str, String),
     #[serde(flatten)]
     run: RunView,
 }

@@ -14,8 +14,8 @@ pub(crate) const fn plan(kind: PlanKind) -> &'static str {
     }
 }
 
-/// What came of the checks on a run, and what was done beyond counting each job once; `None` while there is nothing to tell.
-pub(crate) fn checks(run: &RunStatus) -> Option<(&'static str, String)> {
+/// What came of the checks on a run, and what was done beyond counting each job once.
+pub(crate) fn checks(run: &RunStatus) -> (&'static str, String) {
     let (checks, recounts) = (run.progress.checks, run.recounts);
     let parts = recounts.agreed.saturating_add(recounts.differing);
     let differing = match recounts.differing {
@@ -42,9 +42,9 @@ pub(crate) fn checks(run: &RunStatus) -> Option<(&'static str, String)> {
                 Checked::Symmetric => "against symmetric counts",
                 Checked::None => "no such count is published",
             };
-            Some(("passed", format!("{against}; {more}")))
+            ("passed", format!("{against}; {more}"))
         }
-        None if run.progress.state == RunState::Failed => Some(("failed", more)),
-        None => (!made.is_empty()).then_some(("pending", more)),
+        None if run.progress.state == RunState::Failed => ("failed", more),
+        None => (if made.is_empty() { "none yet" } else { "pending" }, more),
     }
 }
