@@ -60,8 +60,10 @@ impl Backups {
 async fn back_up(database: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let to = folder.join(format!("{}{}.db", prefix(database), Timestamp::now().strftime("%Y%m%dT%H%M%SZ")));
     backup(database, &to).await?;
-    let backups = backups(database, folder)?;
-    for old in &backups[..backups.len().saturating_sub(KEPT)] {
+    // Where the clock was set back, the newest is not the last by name.
+    let mut others = backups(database, folder)?;
+    others.retain(|backup| *backup != to);
+    for old in &others[..others.len().saturating_sub(KEPT - 1)] {
         fs::remove_file(old).with_context(|| format!("removing {}", old.display()))?;
     }
     Ok(to)

@@ -28,6 +28,9 @@ const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 /// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
+/// An idle worker waits no longer for work: it gives a call up after 30 seconds.
+const WAIT_MAX_MS: u32 = 20_000;
+
 /// Answers workers; cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
@@ -66,7 +69,7 @@ impl Workers {
         let answer = self.answer(request).await?;
         match (again, answer) {
             (Some(again), Some(answer)) if answer.leases.is_empty() && !answer.drain => {
-                self.work_or_timeout(answer.next_sync_ms).await;
+                self.work_or_timeout(answer.next_sync_ms.min(WAIT_MAX_MS)).await;
                 self.answer(again).await
             }
             (_, answer) => Ok(answer),

@@ -107,9 +107,9 @@ impl CommandBackend {
             error => error,
         })?;
         let strange = || CommandError::Unclear(format!("the submit printed {answer:?}, no id of a job"));
-        // `1234`, or `1234;cluster`, possibly after messages of the site.
-        let job = answer.lines().last().and_then(|line| line.split([' ', '\t', ';']).next());
-        let job = job.filter(|job| is_id(job)).ok_or_else(strange)?;
+        // `1234`, or `1234;cluster`, or what is left of `Job <1234> is submitted`, possibly after messages of the site.
+        let mut words = answer.lines().last().unwrap_or_default().split([' ', '\t', ';']);
+        let job = words.find(|word| !word.is_empty()).filter(|job| is_id(job)).ok_or_else(strange)?;
         let name = |task| if self.templates.arrays { format!("{job}_{task}") } else { job.to_owned() };
         Ok((0..count).map(name).collect())
     }
@@ -244,6 +244,8 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let submit = |template: &str, count| backend(place.path(), template, "").submit(count);
         assert_eq!(submit("echo welcome; echo 7.server $NAME", 1), Ok(vec![id("7.server")]));
+        let of_lsf = "echo 'Job <123> is submitted to queue <normal>.' | tr -dc '0-9 \\n'";
+        assert_eq!(submit(of_lsf, 1), Ok(vec![id("123")]));
         assert!(matches!(submit("true", 1), Err(CommandError::Unclear(_))));
         assert!(matches!(submit("echo no such queue >&2; exit 1", 1), Err(CommandError::Failed(_))));
         assert!(matches!(submit("echo job limit >&2; exit 1", 1), Err(CommandError::Failed(_))));

@@ -178,7 +178,7 @@ impl Look<'_> {
     /// Takes over what the batch system lists.
     fn observe(&mut self, queue: &Queue, has_news: bool) {
         use AllocationState::{
-            Cancelled, Completed, Failed, Held, Leaving, Lost, Queued, Refused, TimeLimit, Unknown,
+            Cancelled, Completed, Failed, Held, Leaving, Lost, Queued, Refused, Running, TimeLimit, Unknown,
         };
         let now = self.now;
         let (mut has_changed, mut is_well, mut vain, mut failed) = (false, false, None, None);
@@ -211,8 +211,13 @@ impl Look<'_> {
                 continue;
             }
             let has_gained = self.demand.is_none() || told || self.state.progress_at > allocation.since;
+            let was_brief = allocation.state != Running || now.saturating_sub(allocation.since) < START_S;
             match seen {
                 Failed if self.demand.is_some() && !told => failed = Some(format!("{id} failed: {why}")),
+                // So will the next be, on the same node or with the same token, whatever others count.
+                Refused if self.demand.is_some() && !told && was_brief => {
+                    failed = Some(format!("the coordinator refused {id} at once: {why}"));
+                }
                 Held => vain = Some(format!("the batch system could not start {id}")),
                 Completed | TimeLimit | Refused | Lost if !has_gained => {
                     let fit = "no job was done meanwhile: do jobs fit into the time limit?";

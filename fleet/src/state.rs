@@ -85,7 +85,11 @@ impl Retry {
     const PAUSES: [u64; 5] = [0, 60, 900, 1_800, 3_600];
 
     pub(crate) fn again(&mut self, now: UnixSeconds, why: String) -> String {
-        let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
+        // What happens once a day is not bad luck in a row.
+        if now.saturating_sub(self.not_before) > Self::PAUSES[4] {
+            self.times = 0;
+        }
+        let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&Self::PAUSES[4]);
         (self.times, self.not_before, self.why) = (self.times + 1, now + pause, why);
         format!("{}; the next submit is in {pause} s at the earliest", self.why)
     }

@@ -99,7 +99,6 @@ impl WorkerCommand {
     async fn serve(self) -> anyhow::Result<ExitCode> {
         let told = signals(None).context("listening for signals")?;
         let client = self.client()?;
-        let time_max = self.time_limit.and_then(TimeLimit::left);
         let spool = Spool::open(&self.spool)?;
         let (threads, memory) = self.engines.memory.of_worker(self.threads.number())?;
         let options = self.engines.clone();
@@ -109,6 +108,7 @@ impl WorkerCommand {
             anyhow::Ok((engines.crews, offered.into_iter().flatten().collect()))
         });
         let (crews, offered) = proving.await.context("the engines' test panicked")??;
+        let time_max = self.time_limit.and_then(TimeLimit::left);
         let config = Config {
             name: self.name.unwrap_or_else(host_name),
             build: BUILD.to_owned(),

@@ -86,6 +86,19 @@ fn failures_are_waited_for_longer_and_longer_whatever_is_done_elsewhere() {
 }
 
 #[test]
+fn a_node_that_is_refused_at_once_is_not_asked_for_again_and_again() {
+    let mut state = FleetState::default();
+    let mut pause = |began, ended| {
+        look(began, &mut state, &[Running], Some(demand(100, began)));
+        look(ended, &mut state, &[Refused], Some(demand(100, ended)));
+        state.in_vain.not_before.saturating_sub(ended)
+    };
+    assert_eq!([pause(10, 11), pause(20, 21), pause(100, 101)], [0, 60, 900], "though others count");
+    assert_eq!(pause(1_100, 1_200), 0, "a worker that has counted, as after an upgrade");
+    assert_eq!(pause(10_000, 10_001), 0, "long after the last");
+}
+
+#[test]
 fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom() {
     let mut state = FleetState::default();
     let mut submits = Vec::new();
