@@ -7,7 +7,7 @@ use nqueens_evidence::finding::CheckResult;
 use nqueens_evidence::verdict::Verdict;
 use serde_json::json;
 
-use crate::output::{Json, harmless, print_line, thousands};
+use crate::output::{Json, counted, harmless, print_line};
 
 pub(crate) fn print_run(
     json: Json,
@@ -17,8 +17,8 @@ pub(crate) fn print_run(
 ) -> io::Result<()> {
     let object =
         json!({ "run": run.to_string(), "subject": subject, "plan": plan.to_string(), "jobs": jobs });
-    let jobs = thousands(jobs);
-    json.print(object, format_args!("run {run}, {subject}, plan {plan}, {jobs} jobs"))
+    let jobs = counted(jobs, "job");
+    json.print(object, format_args!("run {run}, {subject}, plan {plan}, {jobs}"))
 }
 
 /// Prints how a check went: in three columns, or as JSON.

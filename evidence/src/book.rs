@@ -7,6 +7,7 @@ use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::message::EncodedJob;
+use nqueens_model::numbers::thousands;
 use nqueens_model::operator::WallTime;
 
 use crate::finding::{Check, CheckResult};
@@ -280,7 +281,7 @@ impl Book {
             Ok(()) if stated == stored => CheckResult::Passed(stored.to_string()),
             Ok(()) => CheckResult::Failed(format!("the first line has {stated}, the jobs have {stored}")),
         };
-        let Header { plan, states_per_job, .. } = &self.header;
+        let (plan, states_per_job) = (self.header.plan, thousands(self.header.states_per_job));
         let subject = &self.subject;
         let made = format!(
             "computed again for {subject}, plan {plan}, {states_per_job} states per job: the same jobs"

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use nqueens_model::numbers::thousands;
 use nqueens_model::operator::{Checked, Outcome};
 
 use crate::finding::{Check, CheckResult};
@@ -57,7 +58,7 @@ impl Report {
         let Some(Outcome { total, checked, .. }) = self.outcome else {
             return Verdict::Counted("the run has no total yet".to_owned());
         };
-        let jobs = self.jobs;
+        let (total, jobs) = (thousands(total), self.jobs);
         let sample = match recounted {
             0 => String::new(),
             _ => format!(", and {recounted} of {jobs} jobs recounted here are equal"),

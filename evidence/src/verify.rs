@@ -7,6 +7,7 @@ use nqueens_kernel::counts::SymmetricCounts;
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::plan::Plan;
 use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_model::numbers::thousands;
 use nqueens_model::operator::{Checked, Outcome};
 
 use crate::book::Book;
@@ -91,7 +92,7 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
             let is_whole = |(check, verdict): &(Check, CheckResult)| {
                 !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, CheckResult::Passed(_))
             };
-            // The search for symmetric solutions takes hours for the largest boards: nobody shall have to wait that long for
+            // The search for symmetric solutions takes minutes for the largest boards: nobody shall have to wait that long for
             // a file without all jobs.
             if report.findings.iter().all(is_whole) {
                 conclude_sums(&mut report, &book, &plan, &last, control)?;
@@ -293,6 +294,6 @@ fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> CheckResult {
     } else if outcome.totals != last.orbits {
         CheckResult::Failed("the last line's orbits differ from those of the jobs".to_owned())
     } else {
-        CheckResult::Passed(total.to_string())
+        CheckResult::Passed(thousands(total))
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, help_heading = CONNECTION)]
     insecure: bool,
 
-    /// Recount nothing in this process: neither samples of the workers' results (5 % of one core), nor disputed jobs
+    /// Recount nothing in this process: neither samples of the workers' results (2 % of their time), nor disputed jobs
     #[arg(long, help_heading = CHECKS)]
     no_recounts: bool,
 

@@ -150,7 +150,10 @@ impl Gauge {
         reason = "a speed"
     )]
     pub(super) fn note(&mut self, now: Millis, sums: &Sums, busy: &Busy, is_counted: impl FnOnce() -> bool) {
-        // A disputed result is taken out again: then the sums go back.
+        // Results are taken out again, and what comes next is new.
+        if sums.done < self.sums.done {
+            (self.since, self.sums) = (now, *sums);
+        }
         let results = f64::from(sums.done.saturating_sub(self.sums.done));
         let (new, old) = (&sums.accepted, &self.sums.accepted);
         let thread_seconds = new.elapsed_us.saturating_sub(old.elapsed_us) as f64 / 1e6;

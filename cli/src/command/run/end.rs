@@ -86,8 +86,8 @@ impl RunEnd {
             }
         };
         let kernels = self.kernels().map_or_else(String::new, |kernels| format!(", kernel {kernels}"));
-        let (plan, jobs) = (self.run.progress.plan.kind(), thousands(self.run.progress.jobs));
-        format!("{what}{kernels}, plan {plan}, {jobs} jobs")
+        let (plan, jobs) = (self.run.progress.plan.kind(), counted(self.run.progress.jobs, "job"));
+        format!("{what}{kernels}, plan {plan}, {jobs}")
     }
 
     /// The time that the counting does not have in it, if any.

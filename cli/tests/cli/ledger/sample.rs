@@ -147,7 +147,7 @@ fn an_interrupted_sample_tells_what_was_counted() {
     // The last check but the sample.
     lines.find(|line| line.starts_with("ok      total ")).expect("it comes");
     verify.signal("-INT");
-    let verdict = "BELIEVABLE: the jobs add up to 14772512, the published count";
+    let verdict = "BELIEVABLE: the jobs add up to 14,772,512, the published count";
     assert_eq!(lines.collect::<Vec<_>>(), ["-       sample       0 of 1 jobs recounted (seed 1)", verdict]);
     let outcome = verify.end();
     assert_eq!((outcome.code, &*outcome.stderr), (130, "nqueens: interrupted after 0 of 1 jobs\n"));

@@ -74,6 +74,9 @@ impl Dispatch {
             inherited: true,
         };
         self.insert_lease(job, lease);
+        // It was earned before: without that a credential with many leases would have none to come.
+        let machine = self.machine(worker);
+        self.share(&machine).accepted += 1;
     }
 
     /// A worker returns a lease. A token without a lease is ignored.

@@ -72,10 +72,16 @@ impl Dispatch {
             self.runs.values().filter(move |run| run.state().is_open() && run.is_counted() == counted)
         };
         let dispute = disputed.find(|job| self.is_open(job)).map(task(Why::Dispute));
-        // A run that is counted waits for nothing else.
-        let of_run = || open(true).chain(open(false)).find_map(|run| self.task_of(now, run));
+        let of_run = |counted| open(counted).find_map(|run| self.task_of(now, run));
         let failing = || failing.find(|job| self.is_open(job)).map(task(Why::Failing));
-        dispute.or_else(of_run).or_else(failing)
+        // A run waits for nothing else at its end, or for these jobs. Of others there is always something to recount.
+        dispute.or_else(|| of_run(true)).or_else(failing).or_else(|| of_run(false))
+    }
+
+    /// Whether a second count differs that came after the coordinator began to count: perhaps in another part.
+    pub(crate) fn has_new_dispute(&self, job: JobId, seconds: &[(WorkerId, Counts)]) -> bool {
+        let differing = self.checks.get(job).and_then(|check| check.differing.as_ref());
+        differing.is_some_and(|differing| seconds.iter().all(|(worker, _)| *worker != differing.worker))
     }
 
     fn is_open(&self, job: &JobId) -> bool {

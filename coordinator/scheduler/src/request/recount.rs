@@ -65,6 +65,8 @@ impl Request for Recounted {
         }
         match accepted {
             None if is_done || part.is_some() => {}
+            // One part decides nothing about another.
+            Some(_) if part.is_some() && dispatch.has_new_dispute(job, &self.seconds) => {}
             None => {
                 let (worker, own) = self.own(transaction);
                 transaction.scheduler.dispatch.accept_own(job, &Accepted::new(worker, &own));

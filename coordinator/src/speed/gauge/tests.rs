@@ -109,3 +109,28 @@ fn leases_behind_those_of_another_run_are_not_counted_yet() {
         assert!((states_per_s / 4e9 - 1.0).abs() < 0.02, "{states_per_s}");
     }
 }
+
+#[test]
+fn results_that_are_taken_out_do_not_hold_the_speed() {
+    let mut gauge = Gauge::at(0, &Sums { leased: 1, ..Sums::default() });
+    let mut look = |second: u32, done: u32, job_s: f64| {
+        let accepted = AcceptedSums {
+            elapsed_us: (f64::from(done) * job_s * 1e6) as u128,
+            states: u128::from(done) * 1_000,
+            ..AcceptedSums::default()
+        };
+        let sums =
+            Sums { done, leased: 1, estimate_done: u128::from(done) * 1_000, accepted, ..Sums::default() };
+        gauge.note(u64::from(second) * 1_000, &sums, &busy(1), || true);
+        gauge.read().map(|measured| measured.speed.states_per_s)
+    };
+    for second in 1..=600 {
+        look(second, second, 1_000_000);
+    }
+    // Nearly all are void; what follows takes twice as long.
+    for second in 601..=1_800 {
+        look(second, (second - 600) / 2, 2_000_000);
+    }
+    let speed = look(1_801, 600, 2_000_000).expect("measured");
+    assert!((450.0..=550.0).contains(&speed), "{speed}");
+}

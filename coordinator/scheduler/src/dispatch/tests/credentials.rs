@@ -262,6 +262,35 @@ fn a_run_that_waits_for_recounts_has_them_first() {
 }
 
 #[test]
+fn what_fails_on_workers_is_tried_before_more_is_recounted_of_a_run_that_goes_on() {
+    let mut cluster = Cluster::new(0, true);
+    let [failing, honest] = ["failing", "honest"].map(|credential| cluster.worker(credential));
+    for token in cluster.take(honest, JOBS / 2) {
+        cluster.report(honest, token, truth(token.job.number));
+    }
+    assert!(matches!(cluster.dispatch.task(0), Some(Task { why: Why::Drawn(_), .. })));
+    cluster.fail(failing, 5);
+    assert_eq!(cluster.dispatch.task(0).map(|task| task.why), Some(Why::Failing));
+}
+
+#[test]
+fn a_part_decides_nothing_about_a_dispute_that_came_meanwhile() {
+    let mut cluster = Cluster::new(1_000_000, true);
+    let [honest, liar] = ["honest", "liar"].map(|credential| cluster.worker(credential));
+    let token = cluster.take(honest, 1)[0];
+    cluster.report(honest, token, truth(token.job.number));
+    assert!(!cluster.dispatch.has_new_dispute(token.job, &[]), "nobody differs");
+    for token in cluster.take(liar, JOBS) {
+        cluster.report(liar, token, counted(token.job, true));
+    }
+    assert!(cluster.dispatch.has_new_dispute(token.job, &[]));
+    assert!(
+        !cluster.dispatch.has_new_dispute(token.job, &[(liar, counted(token.job, true))]),
+        "known before"
+    );
+}
+
+#[test]
 fn a_lease_ends_at_its_greatest_age_whatever_its_holder_says() {
     let mut cluster = Cluster::new(0, true);
     let holder = cluster.worker("holder");
