@@ -105,7 +105,7 @@ fn remarks(run: &RunStatus) -> Vec<String> {
 /// What became of jobs that were counted more than once, or failed.
 pub(super) fn concerns(run: &RunStatus) -> impl Iterator<Item = String> {
     let progress = &run.progress;
-    let checks = progress.checks != CheckCounts::default();
+    let checks = CheckCounts { recounted: 0, ..progress.checks } != CheckCounts::default();
     let recounts = run.recounts != Recounts::default();
     let concerns = [
         (progress.quarantined > 0).then(|| describe_quarantine(progress)),

@@ -38,6 +38,16 @@ fn done_jobs(place: &Place, db: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
+fn a_paused_run_goes_on() {
+    let place = Place::new();
+    let mut program = start(&place);
+    wait_for_done(&mut program, &place, 10);
+    program.kill();
+    place.stdout("pause --db long.db");
+    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
+}
+
+#[test]
 fn killed_again_and_again_it_loses_nothing_that_was_done() {
     let place = Place::new();
     let mut kept = BTreeMap::new();

@@ -165,6 +165,9 @@ impl RunCommand {
         if run.state == RunState::Done {
             return Ok(Some((coordinator.operator().run(id).await?, TakenUp::Done)));
         }
+        if run.state == RunState::Paused {
+            coordinator.operator().set_run_state(id, RunState::Active).await?;
+        }
         debug!(run = %id, "run is planned");
         let before = coordinator.operator().watch().borrow().run(id).cloned();
         let taken_up = match before.filter(|run| run.sums.done > 0) {
