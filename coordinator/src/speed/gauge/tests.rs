@@ -113,14 +113,11 @@ fn leases_behind_those_of_another_run_are_not_counted_yet() {
 #[test]
 fn results_that_are_taken_out_do_not_hold_the_speed() {
     let mut gauge = Gauge::at(0, &Sums { leased: 1, ..Sums::default() });
-    let mut look = |second: u32, done: u32, job_s: f64| {
-        let accepted = AcceptedSums {
-            elapsed_us: (f64::from(done) * job_s * 1e6) as u128,
-            states: u128::from(done) * 1_000,
-            ..AcceptedSums::default()
-        };
-        let sums =
-            Sums { done, leased: 1, estimate_done: u128::from(done) * 1_000, accepted, ..Sums::default() };
+    let mut look = |second: u32, done: u32, job_us: u128| {
+        let states = u128::from(done) * 1_000;
+        let accepted =
+            AcceptedSums { elapsed_us: u128::from(done) * job_us, states, ..AcceptedSums::default() };
+        let sums = Sums { done, leased: 1, estimate_done: states, accepted, ..Sums::default() };
         gauge.note(u64::from(second) * 1_000, &sums, &busy(1), || true);
         gauge.read().map(|measured| measured.speed.states_per_s)
     };
