@@ -52,7 +52,7 @@ fn tables_without_rows_have_their_heading() {
             }
         }
         // Who only reads leaves nothing behind.
-        place.stdout(&format!("export --db {plan}-4.db --format ledger"));
+        place.run(&format!("export --db {plan}-4.db --format ledger"));
         for n in 1..=4 {
             let verdict = place.stdout(&format!("verify --db {plan}-{n}.db --sample 3"));
             assert!(verdict.contains("BELIEVABLE"), "{verdict}");
