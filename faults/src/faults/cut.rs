@@ -15,6 +15,9 @@ use crate::wal::Wal;
 /// Enough results for a log of a few hundred frames.
 const RESULTS: u64 = 40;
 
+/// A log is cut at no more frames than these.
+const LENGTHS_MAX: usize = 200;
+
 /// Logs that are cut and then counted to their end.
 const RESUMED: usize = 2;
 
@@ -66,7 +69,9 @@ impl Fault for Cut {
         };
         let whole = open(wal.frames(), 0);
         let mut before = 0;
-        for frames in 0..=wal.frames() {
+        // A log of a thousand frames would take minutes.
+        let lengths: Vec<_> = (0..=wal.frames()).step_by(1 + wal.frames() / LENGTHS_MAX).collect();
+        for &frames in &lengths {
             let results = open(frames, 0);
             assert!(
                 whole.starts_with(&results) && results.len() >= before,
@@ -79,7 +84,7 @@ impl Fault for Cut {
                 cluster.count("logs cut within a frame", 1);
             }
         }
-        cluster.count("logs cut at a frame", wal.frames() as u64 + 1);
+        cluster.count("logs cut at a frame", lengths.len() as u64);
         for _ in 0..RESUMED {
             open(random.index(wal.frames() + 1), 0);
             let outcome = cluster.nqueens(&format!("run {} --db cut.db --json", cluster.setup.board));
