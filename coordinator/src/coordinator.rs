@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -217,26 +216,16 @@ async fn conclude_runs(
     confirming: Confirming,
     faults: watch::Sender<Option<Arc<Error>>>,
 ) {
-    let (mut concluded, mut references) = (HashSet::new(), References::new(confirming));
+    let mut references = References::new(confirming);
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
             references.of(&run.plan);
         }
-        let complete = snapshot.complete();
-        concluded.retain(|run| complete.contains(run));
-        for run in complete {
-            if !concluded.insert(run) {
-                continue;
-            }
-            match conclude_run(&operator, run, &mut references).await {
-                Ok(true) => {}
-                // A result was withdrawn meanwhile, which changed the snapshot.
-                Ok(false) => drop(concluded.remove(&run)),
-                Err(error) => {
-                    faults.send_replace(Some(error));
-                    concluded.remove(&run);
-                }
+        for run in snapshot.complete() {
+            // If a result was withdrawn meanwhile, that changed the snapshot.
+            if let Err(error) = conclude_run(&operator, run, &mut references).await {
+                faults.send_replace(Some(error));
             }
         }
         if operator.snapshot.changed().await.is_err() {
@@ -245,15 +234,11 @@ async fn conclude_runs(
     }
 }
 
-async fn conclude_run(
-    operator: &Operator,
-    id: RunId,
-    references: &mut References,
-) -> Result<bool, Arc<Error>> {
+async fn conclude_run(operator: &Operator, id: RunId, references: &mut References) -> Result<(), Arc<Error>> {
     let basis = move |dispatch: &Dispatch, now| {
         dispatch.run(id).filter(|run| dispatch.is_over(now, run)).map(Run::basis)
     };
-    let Some(basis) = operator.writer.look(basis).await? else { return Ok(false) };
+    let Some(basis) = operator.writer.look(basis).await? else { return Ok(()) };
     let concluding = async {
         let run = operator.reader.run(id).await?;
         conclude(operator.reader.pool(), &run, references).await
@@ -263,5 +248,6 @@ async fn conclude_run(
         Err(error) if error.is_damage() => Err(error.to_string()),
         outcome => outcome?,
     };
-    operator.writer.ask(FinishRun { run: id, basis, outcome }).await
+    operator.writer.ask(FinishRun { run: id, basis, outcome }).await?;
+    Ok(())
 }

@@ -22,7 +22,7 @@ pub enum CheckOutcome {
     Settled,
     /// The run ended, and nobody had made it.
     Unmade,
-    /// The result in question was taken back.
+    /// The result in question was taken back, or the run cancelled.
     Dropped,
 }
 
@@ -116,7 +116,7 @@ impl Checks {
         self.disputed.iter().map(|job| (*job, &self.open[job]))
     }
 
-    pub(super) fn of(&self, run: RunId) -> impl Iterator<Item = (JobId, &OpenCheck)> {
+    pub(super) fn of(&self, run: RunId) -> impl DoubleEndedIterator<Item = (JobId, &OpenCheck)> {
         let job = |number| JobId { run, number };
         self.open.range(job(0)..=job(u32::MAX)).map(|(job, check)| (*job, check))
     }

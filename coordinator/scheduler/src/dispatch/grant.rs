@@ -5,6 +5,7 @@ use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::Wanted;
 
 use super::lease::ActiveLease;
+use super::review::LEASES_RESERVED;
 use super::ticket::Purpose;
 use super::{Dispatch, JobState, Machine, Millis, Run, RunState, Worker};
 
@@ -69,19 +70,15 @@ impl Dispatch {
         Some(self.lease(now, worker, job, Purpose::Second))
     }
 
-    /// A second count that suits a worker, of the first of each machine's in each active run. Those that are late are the
-    /// coordinator's, where it counts.
+    /// A second count that suits a worker, of the first of each machine's in each active run that waits for them.
     fn check_for(&self, now: Millis, worker: WorkerId, size_max: u64) -> Option<JobId> {
         let machine = &self.workers[&worker].machine;
-        let active = |run: &&Run| run.state() == RunState::Active && !self.is_taken_over(now, run.id());
+        let active = |run: &&Run| run.state() == RunState::Active && !self.has_given_up(now, run);
         let active: Vec<_> = self.runs.values().filter(active).collect();
-        let owners = self
-            .checks
-            .waiting
-            .iter()
-            .filter(|(owner, _)| *owner != machine && !self.is_reserved(&owner.credential, machine));
-        let mut jobs = owners.flat_map(|(_, jobs)| {
-            active.iter().flat_map(|run| {
+        let owners = self.checks.waiting.iter().filter(|(owner, _)| *owner != machine);
+        let mut jobs = owners.flat_map(|(owner, jobs)| {
+            let is_free = |run: &&&Run| !self.is_reserved(now, run.id(), &owner.credential, machine);
+            active.iter().filter(is_free).flat_map(|run| {
                 let job = |number| JobId { run: run.id(), number };
                 jobs.range(job(0)..job(run.jobs())).take(LOOKED_AT_MAX)
             })
@@ -89,18 +86,19 @@ impl Dispatch {
         jobs.find(|job| self.estimate(**job) <= size_max).copied()
     }
 
-    /// Whether the coordinator makes the second counts of a run that nobody has made in time.
-    fn is_taken_over(&self, now: Millis, run: RunId) -> bool {
-        let since = self.counted_since.get(&run).filter(|_| self.policy.arbiter);
-        since.is_some_and(|since| now.saturating_sub(*since) > self.policy.lease_ms)
-    }
-
     /// Whether second counts of results of a credential are kept from a machine: they are for another credential, if there is
-    /// one. Somebody who lies under one name would confirm it under the next.
-    pub(super) fn is_reserved(&self, credential: &Credential, machine: &Machine) -> bool {
+    /// one, and for long. Somebody who lies under one name would confirm it under the next.
+    pub(super) fn is_reserved(
+        &self,
+        now: Millis,
+        run: RunId,
+        credential: &Credential,
+        machine: &Machine,
+    ) -> bool {
         let summary = self.worker_summary.as_ref();
         machine.credential == *credential
             && summary.is_some_and(|summary| summary.has_other_credential(credential))
+            && !self.has_waited(now, run, LEASES_RESERVED)
     }
 
     /// Whether a worker is trusted, and was heard of in the time of a lease; whoever may be there still since an earlier

@@ -398,6 +398,7 @@ impl Dispatch {
                 self.remove_leases(job);
                 self.reopen(job, LeaseEnd::Unneeded);
             }
+            self.end_checks(id, CheckOutcome::Dropped);
         }
         true
     }
@@ -417,10 +418,10 @@ impl Dispatch {
         jobs
     }
 
-    /// A run has its total: second counts that are still open were not made.
-    pub(crate) fn end_checks(&mut self, run: RunId) {
+    /// A run is at its end: so are its open second counts.
+    pub(crate) fn end_checks(&mut self, run: RunId, outcome: CheckOutcome) {
         for job in self.checks.of(run).map(|(job, _)| job).collect::<Vec<_>>() {
-            self.close_check(job, CheckOutcome::Unmade);
+            self.close_check(job, outcome);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | disputes | a second count differs, and nobody is distrusted by a vote | none |
 //! | jobs that are drawn | to find wrong results, whoever colludes | 2 % of the run |
-//! | second counts that nobody makes | the run waits for nothing else | 2 % of the run |
+//! | second counts that are open a lease after the last job | the run waits for nothing else | 2 % of the run |
 //! | jobs that failed [`failures_max`](super::Policy::failures_max) times on workers, or whose leases ran out [`lapses_max`](super::Policy::lapses_max) times | it may be the job or the workers | none |
 //!
 //! Which jobs are drawn follows from the key of the database: the same share of all jobs of a run, whenever they are counted.
@@ -15,6 +15,7 @@ use nqueens_model::operator::recounts_wanted;
 
 use super::checks::CheckOutcome;
 use super::job::{OWN, WHOLE};
+use super::review::LEASES_LATE;
 use super::ticket::Lot;
 use super::{Accepted, Dispatch, JobState, Millis, Run, Sums};
 
@@ -68,11 +69,14 @@ impl Dispatch {
         let task = |why| move |job| Task { job, why };
         let mut disputed = self.checks.disputed().map(|(job, _)| job);
         let mut failing = self.failing.iter().copied();
-        let open = |counted| {
-            self.runs.values().filter(move |run| run.state().is_open() && run.is_counted() == counted)
+        let of_run = |counted| {
+            let is_open = |run: &&Run| run.state().is_open() && run.is_counted() == counted;
+            let mut runs: Vec<_> = self.runs.values().filter(is_open).collect();
+            // In turn.
+            runs.sort_by_key(|run| run.sums().recounts_us);
+            runs.into_iter().find_map(|run| self.task_of(now, run))
         };
         let dispute = disputed.find(|job| self.is_open(job)).map(task(Why::Dispute));
-        let of_run = |counted| open(counted).find_map(|run| self.task_of(now, run));
         let failing = || failing.find(|job| self.is_open(job)).map(task(Why::Failing));
         // A run waits for nothing else at its end, or for these jobs. Of others there is always something to recount.
         dispute.or_else(|| of_run(true)).or_else(failing).or_else(|| of_run(false))
@@ -101,10 +105,14 @@ impl Dispatch {
         if *recounts_us >= (accepted.cpu_us / SHARE).max(least_us) {
             return None;
         }
-        let left = || self.checks.of(run.id()).find(|(job, _)| self.is_modest(job));
-        let is_left = || run.is_counted() && self.is_late(now, run.id());
         self.drawn(run).or_else(|| {
-            let (job, _) = left().filter(|_| is_left())?;
+            let is_late = self.has_waited(now, run.id(), LEASES_LATE) || self.is_deserted(now, run.id());
+            if !is_late || self.has_given_up(now, run) {
+                return None;
+            }
+            let left = || self.checks.of(run.id()).map(|(job, _)| job).filter(|job| self.is_modest(job));
+            // Workers take the first, and the coordinator the last.
+            let job = left().rfind(|job| !self.leases.contains_key(job)).or_else(|| left().next_back())?;
             Some(Task { job, why: Why::Left })
         })
     }
@@ -146,7 +154,8 @@ impl Dispatch {
         run.is_counted()
             && (!self.policy.arbiter || is_impatient || self.task_of(now, run).is_none())
             && (run.sums().checks.open == 0
-                || self.is_late(now, run.id()) && !self.checks.of(run.id()).any(|(job, _)| is_made(job)))
+                || (self.has_given_up(now, run) || self.is_deserted(now, run.id()))
+                    && !self.checks.of(run.id()).any(|(job, _)| is_made(job)))
     }
 
     /// The coordinator has counted a job that failed on workers.

@@ -106,7 +106,7 @@ impl Dispatch {
         self.checks.get(token.job).is_some_and(|check| {
             check.differing.is_none()
                 && check.machine != *machine
-                && !self.is_reserved(&check.machine.credential, machine)
+                && !self.is_reserved(now, token.job.run, &check.machine.credential, machine)
         })
     }
 

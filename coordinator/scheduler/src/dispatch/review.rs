@@ -5,7 +5,16 @@ use nqueens_model::id::{JobId, RunId, WorkerId};
 use super::checks::{CheckOutcome, OpenCheck};
 use super::lease::LeaseEnd;
 use super::ticket::Lot;
-use super::{Accepted, Dispatch, JobState, Machine, MachineReputation, Millis};
+use super::{Accepted, Dispatch, JobState, Machine, MachineReputation, Millis, Run, RunState};
+
+/// Once its jobs are done, a run waits so many leases' time before the coordinator makes second counts, too, ...
+pub(super) const LEASES_LATE: Millis = 1;
+
+/// ... so many before machines of the same credential may make them, though another is there, ...
+pub(super) const LEASES_RESERVED: Millis = 60;
+
+/// ... and so many before they stay unmade. If its count is published they do when they are late.
+const LEASES_WAITED: Millis = 120;
 
 /// A machine, or a credential, gets no more jobs: what it counted and confirmed is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,19 +159,29 @@ impl Dispatch {
 
     /// Remembers since when runs wait for their second counts and recounts alone.
     pub fn note_counted(&mut self, now: Millis) {
-        let waits = |run: &super::Run| run.state().is_open() && run.is_counted();
+        let waits = |run: &Run| run.state() == RunState::Active && run.is_counted();
         self.counted_since.retain(|run, _| self.runs.get(run).is_some_and(waits));
         for run in self.runs.values().filter(|run| waits(run)) {
             self.counted_since.entry(run.id()).or_insert(now);
         }
     }
 
-    /// Whether a run has waited for nothing but its second counts for longer than a lease, or nobody is there who could make
-    /// them: what is open of them is the coordinator's.
-    pub(super) fn is_late(&self, now: Millis, run: RunId) -> bool {
-        let Some(since) = self.counted_since.get(&run) else { return false };
-        if now.saturating_sub(*since) > self.policy.lease_ms {
-            return true;
+    /// Whether an active run has waited for nothing but second counts and recounts for longer than so many leases.
+    pub(super) fn has_waited(&self, now: Millis, run: RunId, leases: Millis) -> bool {
+        let time = self.policy.lease_ms.saturating_mul(leases);
+        self.counted_since.get(&run).is_some_and(|since| now.saturating_sub(*since) > time)
+    }
+
+    /// Whether a run waits no longer for second counts.
+    pub(super) fn has_given_up(&self, now: Millis, run: &Run) -> bool {
+        let leases = if self.is_published(run) { LEASES_LATE } else { LEASES_WAITED };
+        self.has_waited(now, run.id(), leases)
+    }
+
+    /// Whether a run waits for its second counts, and nobody is there who could make them.
+    pub(super) fn is_deserted(&self, now: Millis, run: RunId) -> bool {
+        if !self.counted_since.contains_key(&run) {
+            return false;
         }
         let able = self.workers.values().filter(|worker| self.may_count(now, worker));
         let mut able = able.map(|worker| &worker.machine);

@@ -9,7 +9,7 @@ use tracing::{error, info};
 
 use super::Request;
 use crate::change::Change;
-use crate::dispatch::{Basis, Run, RunSettings};
+use crate::dispatch::{Basis, CheckOutcome, Run, RunSettings};
 use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 use crate::transaction::Transaction;
@@ -133,7 +133,7 @@ impl Request for FinishRun {
                 (Change::RunState { run: id, state: RunState::Failed, reason: Some(reason) }, news)
             }
         };
-        dispatch.end_checks(id);
+        dispatch.end_checks(id, CheckOutcome::Unmade);
         // A run has no open check when it is done, and keeps the sum of its recounts.
         transaction.give_out_all();
         transaction.change(change);

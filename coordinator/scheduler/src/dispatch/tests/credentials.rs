@@ -222,8 +222,60 @@ fn a_run_waits_for_its_recounts_and_is_over_without_second_counts_that_nobody_ma
     let alone = cluster.worker("alone");
     cluster.count(alone, false);
     assert!(is_over(&mut cluster));
-    cluster.dispatch.end_checks(cluster.run);
+    cluster.dispatch.end_checks(cluster.run, CheckOutcome::Unmade);
     assert_eq!((cluster.sums().checks.unmade as usize, cluster.sums().checks.open), (JOBS, 0));
+}
+
+/// Of a run of many machines under one credential, and a slow one under another.
+#[test]
+fn second_counts_of_an_unpublished_board_are_waited_for_as_long_as_somebody_makes_them() {
+    let mut cluster = Cluster::new(1_000_000, true);
+    let [one, two] = [(); 2].map(|()| cluster.worker("many"));
+    cluster.count(one, false);
+    let slow = cluster.worker("slow");
+    assert_eq!(cluster.take(two, 1), [], "another credential is there");
+    let lease_ms = cluster.dispatch.policy.lease_ms;
+    cluster.dispatch.note_counted(cluster.now);
+    let is_over =
+        |cluster: &Cluster| cluster.dispatch.is_over(cluster.now, &cluster.dispatch.runs[&cluster.run]);
+    let is_left = |task: &Option<Task>| matches!(task, Some(Task { why: Why::Left, .. }));
+    while cluster.dispatch.task(cluster.now).is_some_and(|task| matches!(task.why, Why::Drawn(_))) {
+        cluster.recount();
+    }
+    assert_eq!(cluster.dispatch.task(cluster.now), None, "somebody is there who can make them");
+
+    let look = |cluster: &mut Cluster, leases| {
+        cluster.now = leases * lease_ms + 1;
+        for worker in [one, two, slow] {
+            cluster.dispatch.heartbeat(cluster.now, worker, &[]);
+        }
+    };
+    look(&mut cluster, 1);
+    let taken = cluster.take(slow, 1)[0];
+    let last = cluster.dispatch.task(cluster.now);
+    assert!(
+        is_left(&last) && last.is_some_and(|task| task.job > taken.job),
+        "the coordinator helps: {last:?}"
+    );
+    assert_eq!(cluster.take(two, 1), []);
+    cluster.report(slow, taken, truth(taken.job.number));
+
+    look(&mut cluster, 60);
+    let taken = cluster.take(two, 1)[0];
+    cluster.report(two, taken, truth(taken.job.number));
+    let checks = cluster.sums().checks;
+    assert_eq!((checks.agreed, checks.recounted, checks.confirmed), (32, 30, 1), "made, and worth less");
+    assert!(!is_over(&cluster));
+
+    cluster.dispatch.set_run_state(cluster.run, RunState::Paused);
+    cluster.dispatch.note_counted(cluster.now);
+    cluster.dispatch.set_run_state(cluster.run, RunState::Active);
+    cluster.dispatch.note_counted(cluster.now);
+    look(&mut cluster, 180);
+    assert!(!is_over(&cluster), "no time passed while it was paused");
+    look(&mut cluster, 181);
+    let checks = cluster.sums().checks;
+    assert!(is_over(&cluster) && checks.open > 0 && checks.confirmed == 1, "{checks:?}");
 }
 
 #[test]
