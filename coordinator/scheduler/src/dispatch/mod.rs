@@ -418,9 +418,10 @@ impl Dispatch {
         jobs
     }
 
-    /// A run is at its end: so are its open second counts.
+    /// A run is at its end: so are the second counts that it waits for. Results that differ still do.
     pub(crate) fn end_checks(&mut self, run: RunId, outcome: CheckOutcome) {
-        for job in self.checks.of(run).map(|(job, _)| job).collect::<Vec<_>>() {
+        let waiting = self.checks.of(run).filter(|(_, check)| check.differing.is_none());
+        for job in waiting.map(|(job, _)| job).collect::<Vec<_>>() {
             self.close_check(job, outcome);
         }
     }
