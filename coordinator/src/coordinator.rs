@@ -27,7 +27,7 @@ use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
 use tracing::warn;
 
-use crate::access::{Access, guard};
+use crate::access::guard;
 use crate::api::{Api, routes};
 use crate::disk::Disk;
 use crate::door::{App, Door};
@@ -139,21 +139,11 @@ impl Coordinator {
         }
     }
 
-    /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
-    pub fn serve(
-        &self,
-        listener: TcpListener,
-        access: &Access,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> JoinHandle<()> {
-        self.serve_at(Door::open(listener, access), Router::new(), stop)
-    }
-
-    /// The same at a door that is open, with pages beside the calls.
+    /// Serves workers and operators, and pages beside their calls, until `stop`; then answers what has begun, for a few seconds at most.
     pub fn serve_at(
         &self,
         door: Door,
-        pages: Router,
+        pages: Option<Router>,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
         let workers = WorkerServer(Workers { stopping: door.stopping(), ..self.workers() });
@@ -163,8 +153,11 @@ impl Coordinator {
         let api = Api { operator, stopping, fleets: Arc::default() };
         let api = routes(api).layer(from_fn_with_state(door.operators(), guard));
         // A caller over gRPC reads that as a call that is not known.
-        let routes =
-            Routes::new(workers).into_axum_router().merge(api).merge(pages).fallback(StatusCode::NOT_FOUND);
+        let routes = Routes::new(workers)
+            .into_axum_router()
+            .merge(api)
+            .merge(pages.unwrap_or_default())
+            .fallback(StatusCode::NOT_FOUND);
         door.app.send_replace(Some(App { operator: self.operator.clone(), routes }));
         tokio::spawn(async move {
             stop.await;

@@ -116,10 +116,7 @@ impl ExportCommand {
         let (mut jobs, mut open) = (0, 0);
         let workers = reader.workers().await?.into_iter();
         let workers: HashMap<_, _> = workers.map(|worker| (worker.id.get(), worker.name)).collect();
-        loop {
-            let rows = reader.ledger(run.id, jobs).await?;
-            let Some(last) = rows.last() else { break };
-            jobs = last.number + 1;
+        while let Some(rows) = reader.ledger(run.id, &mut jobs).await? {
             for row in rows {
                 let key = (row.job.class, if is_by_bound1 { row.job.bound1 } else { 0 });
                 let sum = sums.entry(key).or_default();
