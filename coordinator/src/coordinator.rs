@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::access::guard;
 use crate::api::{Api, routes};
@@ -256,5 +256,12 @@ async fn conclude_run(
         Err(error) if error.is_damage() => Err(error.to_string()),
         outcome => outcome?,
     };
-    operator.writer.ask(FinishRun { run: id, basis, outcome }).await
+    let is_over = operator.writer.ask(FinishRun { run: id, basis, outcome }).await?;
+    if is_over
+        && let Ok(run) = operator.run(id).await
+        && let Some(standing) = run.standing()
+    {
+        info!(run = %id, confirmed = standing.is_confirmed(), "the total is {standing}");
+    }
+    Ok(is_over)
 }

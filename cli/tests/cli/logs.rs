@@ -53,7 +53,13 @@ fn logs_of_coordinator_and_worker_in_json() {
     let outcome = coordinator.stop();
 
     let log = lines(&outcome.stderr);
-    for message in ["coordinator is up", "worker registered", "run is done", "coordinator is down"] {
+    for message in [
+        "coordinator is up",
+        "worker registered",
+        "run is done",
+        "the total is equal to the published count",
+        "coordinator is down",
+    ] {
         assert!(messages(&log).contains(&message), "no '{message}' in\n{}", outcome.stderr);
     }
     let met = log.iter().find(|line| line["message"] == "worker registered").expect("seen above");
