@@ -104,6 +104,15 @@ fn a_failure_in_json() {
         line["message"],
         "there is no database at none.db; check the path, or start a run to create one"
     );
+    for level in ["inof", "info,debgu", "nqueens=loud"] {
+        let outcome = place.run(&format!("status --db none.db --log {level}"));
+        assert_eq!(outcome.code, 2, "{level}");
+        assert!(
+            outcome.stderr.contains("write error, warn, info, debug, trace or off"),
+            "{}",
+            outcome.stderr
+        );
+    }
     let outcome = place.run("status --db none.db --log-format xml");
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("[possible values: text, json]"), "{}", outcome.stderr);
