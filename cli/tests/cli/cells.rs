@@ -75,10 +75,9 @@ fn totals_are_those_of_the_boards_that_are_printed() {
 #[test]
 fn what_is_no_drawing() {
     let place = Place::new().with_file("board", "..\n..\n").with_file("wrong", "..\n.x\n");
-    let fails = |arguments: &str| place.failure(arguments);
-    assert_eq!(fails("run 3 --cells board"), "--cells: a drawing of the 2 by 2 board, not of N = 3");
-    assert_eq!(fails("run 2 --cells board"), "--cells: all cells are open: this is the whole board");
     for (misuse, why) in [
+        ("run 3 --cells board", "--cells: a drawing of the 2 by 2 board, not of N = 3"),
+        ("run 2 --cells board", "--cells: all cells are open: this is the whole board"),
         ("run 2 --cells wrong", "'wrong' for '--cells <FILE>': row 2 of the drawing, from the top, has 'x'"),
         ("run 3 --cells missing", "'missing' for '--cells <FILE>': No such file"),
         ("solutions 8 --cells board --unique", "cannot be used with"),
