@@ -58,6 +58,7 @@ pub use door::Door;
 pub use error::Error;
 pub use history::Events;
 pub use listener::{Bucket, Caller, CallerLimits, Rate};
+pub use nqueens_ledger::lock::is_served;
 pub use nqueens_ledger::rules::RULES;
 pub use nqueens_ledger::{Effort, LedgerRow, RunRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Sums, request};

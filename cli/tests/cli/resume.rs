@@ -64,6 +64,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
     }
     let status = &place.json("status --db long.db --json")["runs"][0];
     assert_eq!((&status["state"], &status["total"]), (&"active".into(), &Value::Null));
+    assert_eq!(status["waits_for"], "waiting for a coordinator");
     // With any engine and any number of threads.
     let result = place.json("run 15 --db long.db --json --threads 2");
     assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["run"]));

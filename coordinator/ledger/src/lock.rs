@@ -17,6 +17,8 @@ use std::io::{self, ErrorKind};
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::statfs;
 use rustix::process::geteuid;
@@ -27,6 +29,9 @@ use crate::error::Error;
 /// versions), Lustre.
 const NETWORK: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0bd0_0bd0];
 
+/// A question whether a database is served takes less.
+const ASKED: Duration = Duration::from_millis(20);
+
 /// A database that this process alone writes, until [`release`](Self::release) or its end.
 pub struct Lock {
     path: PathBuf,
@@ -35,6 +40,13 @@ pub struct Lock {
     /// Where SQLite keeps the log: beside the file that a symbolic link leads to.
     log_path: PathBuf,
     log: Option<File>,
+}
+
+/// Whether another process has locked a database. This one must not have: on a network file system it would lose its lock.
+pub fn is_served(path: &Path) -> bool {
+    let mut log = path.canonicalize().unwrap_or_default().into_os_string();
+    log.push("-wal");
+    File::open(log).is_ok_and(|log| matches!(log.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl Lock {
@@ -96,7 +108,12 @@ impl Lock {
 }
 
 fn lock(file: &File, database: &Path) -> Result<(), Error> {
-    file.try_lock().map_err(|error| match error {
+    let locked = file.try_lock().or_else(|_| {
+        // Whoever asks whether it is served holds it for a moment.
+        sleep(ASKED);
+        file.try_lock()
+    });
+    locked.map_err(|error| match error {
         TryLockError::WouldBlock => Error::InUse(database.to_owned()),
         TryLockError::Error(error) => Error::CantOpen(database.to_owned(), error.to_string()),
     })
