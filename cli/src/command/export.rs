@@ -64,7 +64,7 @@ enum ExportFormat {
     Bfile,
 }
 
-/// Of a stream, the error itself: in a csv::Error nobody sees that its reader has gone.
+/// Of a stream, the error itself: in a `csv::Error` nobody sees that its reader has gone.
 fn stream_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
