@@ -16,11 +16,12 @@ pub(crate) async fn write(
 ) -> anyhow::Result<()> {
     let runs = source.runs().await?;
     let mut terms = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.plan.cells().is_none()) {
-        let (Some(outcome), n) = (&run.outcome, run.plan.n()) else { continue };
+    for run in runs.iter().filter(|run| run.progress.plan.cells().is_none()) {
+        let (Some(outcome), n) = (&run.outcome, run.progress.plan.n()) else { continue };
         let term = sequence.term(n, outcome.totals)?;
-        let earlier = terms.insert(n, term).unwrap_or(term);
-        ensure!(earlier == term, "two runs of N = {n} differ: {earlier} and {term}; name the one to export");
+        let (earlier, confirmed) = terms.entry(n).or_insert((term, false));
+        ensure!(*earlier == term, "two runs of N = {n} differ: {earlier} and {term}; name the one to export");
+        *confirmed |= run.standing().is_some_and(|standing| standing.is_confirmed());
     }
     let open = runs.iter().filter(|run| run.outcome.is_none()).count();
     ensure!(
@@ -29,7 +30,10 @@ pub(crate) async fn write(
     );
     let mut out = out()?;
     writeln!(out, "# {sequence} ({})", sequence.describe())?;
-    for (index, term) in terms {
+    for (index, (term, confirmed)) in terms {
+        if !confirmed {
+            writeln!(out, "# counted, not confirmed:")?;
+        }
         writeln!(out, "{index} {term}")?;
     }
     if open > 0 {

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::Read;
 
-use anyhow::ensure;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
+
+use crate::exit::misuse;
 
 /// A whole board, or one with given queens and blocked cells.
 #[derive(Clone, Copy, Debug, Args)]
@@ -21,13 +22,16 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// An error if the drawing is one of another board, or of the whole one.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let Some(cells) = self.cells else { return Ok(()) };
-        let n = self.n;
-        ensure!(cells.n() == n, "--cells: a drawing of the {} by {0} board, not of N = {n}", cells.n());
-        ensure!(cells != Cells::open(n), "--cells: all cells are open: this is the whole board");
-        Ok(())
+    /// Ends this process if the drawing is one of another board, or of the whole one.
+    pub(crate) fn check(&self) {
+        let (Some(cells), n) = (self.cells, self.n) else { return };
+        if cells.n() != n {
+            misuse(format_args!("--cells: a drawing of the {} by {0} board, not of N = {n}", cells.n()))
+                .exit();
+        }
+        if cells == Cells::open(n) {
+            misuse("--cells: all cells are open: this is the whole board").exit();
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn runnable(kernel: Option<Kernel>) -> anyhow::Result<Kernel> {
 /// devices.
 pub(crate) fn plan_kind(asked: Option<PlanKind>, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
     if asked == Some(PlanKind::Colours) && n.get() < RowSets::N_MIN {
-        eprintln!("nqueens: N = {n} is too small for row sets; plan border is used instead");
+        eprintln!("nqueens: N = {n} is too small for row sets; plan colours counts without them");
     }
     asked.unwrap_or_else(|| fastest(n, kernel))
 }

@@ -23,10 +23,18 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends log lines to stderr: those of `filter` or, without one or if it can't be read, of `default`.
-pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
-    let filter = filter.and_then(|filter| filter.parse::<Targets>().ok());
-    let filter = filter.unwrap_or_else(|| default.parse().expect("the default is a filter"));
+/// Reads a filter of log lines. A word alone is a level: as a target it would let through nothing.
+pub(crate) fn log_filter(text: &str) -> Result<Targets, String> {
+    let is_clear = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    let filter = text.split(',').all(is_clear).then(|| text.parse().ok()).flatten();
+    filter.ok_or_else(|| {
+        "write error, warn, info, debug, trace or off, or a filter like nqueens=debug".to_owned()
+    })
+}
+
+/// Sends log lines to stderr: those of `filter` or, without one, of `default`.
+pub(crate) fn start_logging(filter: Option<&Targets>, default: &str, format: LogFormat) {
+    let filter = filter.cloned().unwrap_or_else(|| default.parse().expect("the default is a filter"));
     // Each stranger who breaks the rules of HTTP/2 can bring about many of its warnings, which could fill the disk.
     let wanted = filter_fn(|of| !of.target().starts_with("h2") || *of.level() != Level::WARN);
     if format == LogFormat::Json {

@@ -207,7 +207,6 @@ fn proven_devices(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_model::kernel::KernelName;
     use nqueens_worker::Proof;
 
     use super::*;
@@ -231,7 +230,6 @@ mod tests {
     fn engines_have_the_names_that_others_know() {
         assert_eq!("opencl".parse(), Ok(EngineName::OpenCl));
         assert_eq!("scalar".parse(), Ok(EngineName::Cpu(Kernel::Scalar)));
-        assert_eq!(nqueens_gpu::NAME, KernelName::DEVICE);
     }
 
     #[test]

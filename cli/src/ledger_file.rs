@@ -27,12 +27,8 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     let mut found = Totals::default();
     let mut by_worker = BTreeMap::<u64, (u32, Totals)>::new();
     let mut next = 0;
-    loop {
-        let rows = reader.ledger(run.id, next).await?;
-        let Some(last) = rows.last() else { break };
-        let after = last.number + 1;
-        let mut others = reader.others(run.id, next..after).await?.into_iter().peekable();
-        next = after;
+    while let Some(rows) = reader.ledger(run.id, &mut next).await? {
+        let mut others = reader.others(run.id, rows[0].number..next).await?.into_iter().peekable();
         for row in rows {
             let line = job_line(row)?;
             let (number, counts) = (line.number, line.result.counts);

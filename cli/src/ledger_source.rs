@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
+use nqueens_model::operator::RunStatus;
 
 use crate::names::RunPrefix;
 use crate::target::read;
@@ -49,8 +50,15 @@ impl LedgerSource {
     }
 
     /// The run that was named or, without a name, all that are in the database.
-    pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunRow>> {
-        read(&self.db, async |reader: &Reader| self.find(reader).await).await
+    pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
+        let all = async |reader: &Reader| {
+            let mut runs = Vec::new();
+            for run in self.find(reader).await? {
+                runs.push(reader.progress(&run).await?.status(run));
+            }
+            Ok(runs)
+        };
+        read(&self.db, all).await
     }
 
     async fn find(&self, reader: &Reader) -> anyhow::Result<Vec<RunRow>> {

@@ -26,12 +26,17 @@ const ALONE: u64 = 164 << 20;
 pub(crate) struct Memory {
     /// Memory for plan colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default: half of what the
     /// machine, its control groups and the batch system leave to this process: see nqueens doctor]
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
+    #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS)]
     memory: Option<ByteSize>,
 }
 
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "a size is a number with a unit, such as 500MB or 8GiB".to_owned())
+}
+
+fn table_memory(text: &str) -> Result<ByteSize, String> {
+    let size = size(text)?;
+    if size < ByteSize::mb(1) { Err(format!("{size} is too little: give 1MB or more")) } else { Ok(size) }
 }
 
 /// Half of the memory that this process can still get: programs need some beside their tables.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nqueens_coordinator::{Access, Coordinator, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -94,7 +94,8 @@ async fn serve(path: &Path) {
     let plan = Plan::with_states_per_job(n, PlanKind::Border, STATES_PER_JOB);
     coordinator.operator().submit(plan, 0).await.expect("a plan");
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
-    let server = coordinator.serve(listener, &Access::default(), std::future::pending());
+    let door = Door::open(listener, &Access::default());
+    let server = coordinator.serve_at(door, None, std::future::pending());
     println!("http://{address}");
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     ended.await.expect("reads").expect("reads");

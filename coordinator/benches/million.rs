@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use nqueens_coordinator::{Access, Coordinator, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -42,7 +42,8 @@ async fn main() {
     let coordinator = Coordinator::open(&path, Timing::default(), "benchmark").await.expect("the database");
     println!("opened again:         {:6.2} s", begun.elapsed().as_secs_f64());
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
-    let server = coordinator.serve(listener, &Access::default(), std::future::pending());
+    let door = Door::open(listener, &Access::default());
+    let server = coordinator.serve_at(door, None, std::future::pending());
     println!("serving again:        {:6.2} s", begun.elapsed().as_secs_f64());
 
     let mut workers = Vec::new();

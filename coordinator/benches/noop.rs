@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use nqueens_coordinator::{Access, Coordinator, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -30,7 +30,8 @@ async fn main() {
         Plan::with_states_per_job(BoardSize::new(20).expect("a board"), PlanKind::Border, STATES_PER_JOB);
     let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
-    let server = coordinator.serve(listener, &Access::default(), std::future::pending());
+    let door = Door::open(listener, &Access::default());
+    let server = coordinator.serve_at(door, None, std::future::pending());
 
     let accepted = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();

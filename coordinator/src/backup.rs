@@ -1,7 +1,8 @@
 //! A copy of a ledger, taken while a coordinator may be writing to it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
+use std::time::Duration;
 
 use nqueens_ledger::Error::{BackupExists, CantOpen, Damaged};
 use nqueens_ledger::database::{open_readers, options};
@@ -16,6 +17,12 @@ use crate::reader::Reader;
 /// Files that SQLite would take for parts of a database of this name.
 const BESIDE: [&str; 3] = ["", "-wal", "-journal"];
 
+/// How names of copies in the making end.
+const PARTIAL: &str = ".nqueens.partial";
+
+/// A copy in the making that has not changed for this time is what a killed backup left.
+const STALE_AFTER: Duration = Duration::from_hours(1);
+
 /// Copies a database as it was at one moment, looks through the copy, and gives it its name only when it is whole and on
 /// the disk. Nothing is replaced. Returns the runs in the copy, each with the number of its done jobs.
 pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error> {
@@ -28,10 +35,11 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
     }
     let cant_open = |error: std::io::Error| CantOpen(to.to_owned(), error.to_string());
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    remove_stale(folder);
     let mut prefix = to.file_name().unwrap_or_default().to_owned();
     prefix.push(".");
     // It goes away by itself if anything fails. Only its owner can read it.
-    let copy = Builder::new().prefix(&prefix).suffix(".partial").tempfile_in(folder).map_err(cant_open)?;
+    let copy = Builder::new().prefix(&prefix).suffix(PARTIAL).tempfile_in(folder).map_err(cant_open)?;
     Reader::open(from).await?.close().await;
     write(from, copy.path()).await.map_err(|error| match storage_error(to, error) {
         // Of what stands in the file, it is the source that is to blame.
@@ -46,6 +54,17 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
     })?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(cant_open)?;
     Ok(runs)
+}
+
+/// Removes what killed backups left. What can't be removed stays.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|file| file.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok()).unwrap_or_default();
+        if age > STALE_AFTER && entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// One read transaction on the one side, a new file on the other.

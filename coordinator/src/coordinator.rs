@@ -24,9 +24,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
-use tracing::warn;
+use tracing::{info, warn};
 
-use crate::access::{Access, guard};
+use crate::access::guard;
 use crate::api::{Api, routes};
 use crate::disk::Disk;
 use crate::door::{App, Door};
@@ -138,21 +138,11 @@ impl Coordinator {
         }
     }
 
-    /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
-    pub fn serve(
-        &self,
-        listener: TcpListener,
-        access: &Access,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> JoinHandle<()> {
-        self.serve_at(Door::open(listener, access), Router::new(), stop)
-    }
-
-    /// The same at a door that is open, with pages beside the calls.
+    /// Serves workers and operators, and pages beside their calls, until `stop`; then answers what has begun, for a few seconds at most.
     pub fn serve_at(
         &self,
         door: Door,
-        pages: Router,
+        pages: Option<Router>,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
         let workers = WorkerServer(Workers { stopping: door.stopping(), ..self.workers() });
@@ -162,8 +152,11 @@ impl Coordinator {
         let api = Api { operator, stopping, fleets: Arc::default() };
         let api = routes(api).layer(from_fn_with_state(door.operators(), guard));
         // A caller over gRPC reads that as a call that is not known.
-        let routes =
-            Routes::new(workers).into_axum_router().merge(api).merge(pages).fallback(StatusCode::NOT_FOUND);
+        let routes = Routes::new(workers)
+            .into_axum_router()
+            .merge(api)
+            .merge(pages.unwrap_or_default())
+            .fallback(StatusCode::NOT_FOUND);
         door.app.send_replace(Some(App { operator: self.operator.clone(), routes }));
         tokio::spawn(async move {
             stop.await;
@@ -248,6 +241,12 @@ async fn conclude_run(operator: &Operator, id: RunId, references: &mut Reference
         Err(error) if error.is_damage() => Err(error.to_string()),
         outcome => outcome?,
     };
-    operator.writer.ask(FinishRun { run: id, basis, outcome }).await?;
+    let is_over = operator.writer.ask(FinishRun { run: id, basis, outcome }).await?;
+    if is_over
+        && let Ok(run) = operator.run(id).await
+        && let Some(standing) = run.standing()
+    {
+        info!(run = %id, confirmed = standing.is_confirmed(), "the total is {standing}");
+    }
     Ok(())
 }

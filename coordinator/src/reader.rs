@@ -189,9 +189,12 @@ impl Reader {
         ledger::planned_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 
-    /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
-    pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
-        ledger::rows(&self.db, run, first).await.map_err(|error| self.explain(error))
+    /// Up to 10,000 jobs of a run from number `next` on, with their accepted results; `None` past the last. `next` moves
+    /// past them.
+    pub async fn ledger(&self, run: RunId, next: &mut u32) -> Result<Option<Vec<LedgerRow>>, Error> {
+        let rows = ledger::rows(&self.db, run, *next).await.map_err(|error| self.explain(error))?;
+        *next = rows.last().map_or(*next, |last| last.number + 1);
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
     }
 
     /// The results of some jobs of a run that don't stand, by job and in the order of their commits.

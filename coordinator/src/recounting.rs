@@ -264,7 +264,7 @@ fn count_independently(claim: Claim, control: &Control) -> Option<Result<Counted
 
 /// As the workers do, by the fastest engine; `None` if it was stopped.
 fn count_fast(claim: &Claim, control: &Control) -> Option<Result<Counted, String>> {
-    let kernel = Kernel::ALL.into_iter().rev().find(|kernel| kernel.is_available())?;
+    let kernel = Kernel::best();
     let job = match claim.job.decode() {
         Ok(job) => job,
         Err(invalid) => return Some(Err(invalid.to_string())),

@@ -93,7 +93,7 @@ async fn a_total_that_one_credential_checked_is_counted_only() {
     let run = count(&ledger, &["lab", "lab"], (1_000_000, false), |right| right).await;
     assert_eq!(run.outcome.unwrap().total, 92);
     assert_eq!(run.progress.checks.agreed, 8);
-    let checks = Missing::Checks { made: 0, wanted: CHECKS_MIN };
+    let checks = Missing::Checks { made: 0, wanted: CHECKS_MIN, own: 8 };
     let recounts = Missing::Recounts { made: 0, wanted: RECOUNTS_MIN };
     assert_eq!(run.standing(), Some(Standing::Counted(vec![checks, recounts])));
 }

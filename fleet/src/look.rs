@@ -29,11 +29,10 @@ pub fn look<Store: StateStore>(
     let asked_at = clock();
     let known = store.change(|state| state.not_ended())?;
     let queue = backend.list(&known);
-    let decision =
-        store.change(|state| decide(clock(), asked_at, state, limits, queue.as_ref().ok(), demand))?;
-    if let Err(error) = queue {
-        log(format!("no list of allocations: {error}"));
-    }
+    let decision = store.change(|state| {
+        state.list_error = queue.as_ref().err().map(ToString::to_string);
+        decide(clock(), asked_at, state, limits, queue.as_ref().ok(), demand)
+    })?;
     decision.notes.into_iter().for_each(&mut log);
     if let Err(error) = backend.end(&decision.end) {
         // Whoever is still there is told again.

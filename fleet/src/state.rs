@@ -127,6 +127,8 @@ pub struct FleetState {
     /// Nothing is left of it.
     pub has_stopped: bool,
     pub demand: Option<Demand>,
+    /// Why the batch system's last list could not be read.
+    pub list_error: Option<String>,
     /// When a job was done last.
     pub progress_at: UnixSeconds,
     /// When to look at the batch system again, at the latest.

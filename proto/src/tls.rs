@@ -116,7 +116,14 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
                 .to_owned(),
         ),
         Some(error) => Some(format!("TLS failed: {error}")),
-        None => None,
+        // What TLS answers to HTTP/2 is no frame of that.
+        None => std::iter::successors(Some(error), |&error| error.source())
+            .any(|error| error.to_string().contains("frame with invalid size"))
+            .then(|| {
+                "it may use TLS: check whether the address must begin with https://, and give the certificate by --tls-ca \
+                 or a join file"
+                    .to_owned()
+            }),
     }
 }
 

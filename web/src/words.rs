@@ -26,7 +26,7 @@ pub(crate) fn checks(run: &RunStatus) -> (&'static str, String) {
         (checks.agreed, "jobs counted twice alike".to_owned()),
         (checks.settled, "decided by the coordinator".to_owned()),
         (checks.open, "second counts pending".to_owned()),
-        (checks.unmade, "not made: only one machine".to_owned()),
+        (checks.unmade, "not made".to_owned()),
         (parts, format!("parts counted again by the coordinator, {differing} differing")),
     ];
     let made: Vec<_> = made

@@ -30,12 +30,11 @@ pub struct Crew {
 impl Crew {
     /// Threads on this machine's processor.
     pub fn of_cpu(Proof { kernel, states_per_s }: Proof, threads: NonZeroUsize) -> Self {
-        let name = KernelName::from(kernel);
         let device: Vec<_> = std::iter::once(ARCH).chain(kernel.needs().iter().copied()).collect();
         Self {
             engine: kernel.name().to_owned(),
-            kernel: name,
-            family: name.family(None, PlanKind::Border),
+            kernel: kernel.into(),
+            family: kernel.family(PlanKind::Border).parse().expect("a name"),
             device: device.join(" "),
             threads,
             states_per_s,

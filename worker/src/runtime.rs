@@ -13,7 +13,8 @@ use nqueens_proto::random_bytes;
 use nqueens_worker_protocol::{
     Action, CallError, Conversation, ProtocolEvent, Setup, SpoolContents, Summary,
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::{Coordinator, WorkerError};
 use crate::crew::{self, Crew};
@@ -22,6 +23,9 @@ use crate::spool::Spool;
 
 /// Shortest time between two looks at what the threads have finished, while they have more to do.
 const BREATH: Duration = Duration::from_millis(10);
+
+/// A disk that takes longer for a write has failed.
+const WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// How a worker is set up.
 pub struct Config {
@@ -84,7 +88,7 @@ pub async fn work(
             results: spool.take_recovered(),
         }),
     });
-    let worker = Runtime { coordinator, pool, spool: spool.map(Arc::new), call: None, end: None };
+    let worker = Runtime { coordinator, pool, spool: spool.map(Arc::new), late: None, call: None, end: None };
     worker.live(begun, conversation, stop).await
 }
 
@@ -95,6 +99,8 @@ struct Runtime<C> {
     coordinator: C,
     pool: Pool,
     spool: Option<Arc<Spool>>,
+    /// A write that took too long. Another one waits for its end: writes out of order could lose results.
+    late: Option<JoinHandle<Result<(), String>>>,
     call: Option<CallFuture>,
     end: Option<Result<Summary, CallError>>,
 }
@@ -170,11 +176,19 @@ impl<C: Coordinator> Runtime<C> {
             }
             Action::Write(change) => {
                 let spool = Arc::clone(self.spool.as_ref().expect("only who has a spool is asked to write"));
-                let writing = tokio::task::spawn_blocking(move || {
-                    let outcome = spool.write(&change).map_err(|error| error.to_string());
-                    ProtocolEvent::Written(change, outcome)
+                let late = Err("the disk does not answer".to_owned());
+                if self.late.as_ref().is_some_and(|late| !late.is_finished()) {
+                    return Some(ProtocolEvent::Written(change, late));
+                }
+                let written = change.clone();
+                let mut writing = tokio::task::spawn_blocking(move || {
+                    spool.write(&written).map_err(|error| error.to_string())
                 });
-                return Some(writing.await.expect("writing a file does not panic"));
+                let Ok(outcome) = timeout(WRITE_MAX, &mut writing).await else {
+                    self.late = Some(writing);
+                    return Some(ProtocolEvent::Written(change, late));
+                };
+                return Some(ProtocolEvent::Written(change, outcome.expect("writing a file does not panic")));
             }
             Action::End(outcome) => self.end = Some(outcome),
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -223,7 +223,8 @@ impl Service {
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();
-        let server = coordinator.serve(listener, &Access::default(), async { drop(stopped.await) });
+        let server = coordinator
+            .serve_at(Door::open(listener, &Access::default()), None, async { drop(stopped.await) });
         (Self { coordinator, stop, server }, address)
     }
 

@@ -64,6 +64,14 @@ enum ExportFormat {
     Bfile,
 }
 
+/// Of a stream, the error itself: in a `csv::Error` nobody sees that its reader has gone.
+fn stream_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
 impl ExportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         block_on(self.export())
@@ -110,16 +118,13 @@ impl ExportCommand {
         // The line of names comes before the first row: of what can't be read there is no table.
         let mut write = |cells| {
             let mut rows = head.take().into_iter().chain(cells);
-            rows.try_for_each(|row: Vec<String>| out.write_record(row)).map_err(io::Error::from)
+            rows.try_for_each(|row: Vec<String>| out.write_record(row)).map_err(stream_error)
         };
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         let workers = reader.workers().await?.into_iter();
         let workers: HashMap<_, _> = workers.map(|worker| (worker.id.get(), worker.name)).collect();
-        loop {
-            let rows = reader.ledger(run.id, jobs).await?;
-            let Some(last) = rows.last() else { break };
-            jobs = last.number + 1;
+        while let Some(rows) = reader.ledger(run.id, &mut jobs).await? {
             for row in rows {
                 let key = (row.job.class, if is_by_bound1 { row.job.bound1 } else { 0 });
                 let sum = sums.entry(key).or_default();

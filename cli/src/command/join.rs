@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use nqueens_model::credential::Credential;
 use nqueens_proto::Token;
 
+use crate::exit::misuse;
 use crate::join::Join;
 use crate::output::OutputFile;
 use crate::runtime::block_on;
@@ -77,7 +78,7 @@ impl CreateCommand {
         match at {
             Some(at) => Ok(Some(tokens.swap_remove(at).1)),
             None if tokens.is_empty() => {
-                bail!("--credential chooses a line of --worker-token-file, which is missing")
+                misuse("--credential chooses a line of --worker-token-file, which is missing").exit()
             }
             None => bail!("--credential: there is no token of {name}, but of {}", names(&tokens)),
         }

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use nqueens_model::operator::RunState;
+use tracing_subscriber::filter::Targets;
 
 use crate::build::BUILD;
 use crate::console::{self, LogFormat};
@@ -45,8 +46,8 @@ use crate::variables;
 pub(crate) struct Arguments {
     /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator,
     /// worker and fleet, otherwise warn]
-    #[arg(long, global = true, display_order = 100, value_name = "LEVEL")]
-    log: Option<String>,
+    #[arg(long, global = true, display_order = 100, value_name = "LEVEL", value_parser = console::log_filter)]
+    log: Option<Targets>,
 
     /// Format of log lines
     #[arg(long, global = true, display_order = 100, value_name = "FORMAT", default_value = "text")]
@@ -67,7 +68,7 @@ impl Arguments {
             return;
         }
         let default = if self.command.is_service() { "info" } else { QUIET };
-        console::start_logging(self.log.as_deref(), default, self.log_format);
+        console::start_logging(self.log.as_ref(), default, self.log_format);
     }
 }
 

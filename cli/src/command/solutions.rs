@@ -43,7 +43,7 @@ enum SolutionFormat {
 
 impl SolutionsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
-        self.board.check()?;
+        self.board.check();
         let Board { n, cells } = self.board;
         let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &cells {
             Some(cells) => Box::new(cells.solutions().map(|solution| (solution, None))),

@@ -132,7 +132,7 @@ fn describe_checks(CheckCounts { open, agreed, settled, unmade, confirmed, .. }:
         (agreed, "agree"),
         (settled, "settled by a third count"),
         (open, "pending"),
-        (unmade, "not made: only one machine"),
+        (unmade, "not made"),
         (confirmed, "under another credential or by the coordinator"),
     ];
     let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);

@@ -52,7 +52,7 @@ pub(crate) struct SubmitCommand {
 
 impl SubmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.board.check()?;
+        self.board.check();
         block_on(async {
             let mut client = self.contact.client()?;
             let workers = client.workers().await?;

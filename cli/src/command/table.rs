@@ -105,12 +105,13 @@ impl TableCommand {
 
     fn print_published(&self, last: BoardSize) -> anyhow::Result<()> {
         let boards: Vec<_> = self.from.up_to(last).filter_map(|n| Some((n, published(n)?.orbits))).collect();
-        ensure!(
-            !boards.is_empty(),
-            "the published counts end at N = {}; 'nqueens estimate {}' estimates",
-            Published::N_MAX,
-            self.from
-        );
+        if boards.is_empty() {
+            let (last, from) = (Published::N_MAX, self.from);
+            misuse(format_args!(
+                "the published counts end at N = {last}; 'nqueens estimate {from}' estimates"
+            ))
+            .exit();
+        }
         if self.json {
             let board = |(n, orbits): &(BoardSize, Totals)| {
                 let mut board = json!({ "n": n.get(), "first_counted": first_counted(*n) });

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::Args;
 use nqueens_model::credential::Credential;
 use nqueens_model::operator::{Blamed, MachineName, RunView, TrustChange};
@@ -54,7 +55,15 @@ impl RequeueCommand {
                 (None, Some(worker)) => Blamed::Worker(target.find_worker(worker).await?),
                 (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
             };
-            if let Some(outcome) = target.run(id).await?.outcome {
+            let run = target.run(id).await?;
+            let jobs = run.progress.jobs;
+            if let Blamed::Job(job) = of
+                && job >= jobs
+            {
+                misuse(format_args!("run {id} has no job {job}: it has {}, from 0 on", counted(jobs, "job")))
+                    .exit();
+            }
+            if let Some(outcome) = run.outcome {
                 let total = thousands(outcome.total);
                 let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
                 let consequence = format!("run {id} is done, and its total would be withdrawn");
@@ -112,7 +121,16 @@ impl DistrustCommand {
         let state = if self.undo { "trusted again" } else { "untrusted: it gets no more jobs" };
         let said = format!("{what}{machines} is {state}");
         let change = TrustChange { machines, trusted: self.undo };
-        block_on(async { self.target.open()?.set_trust(change.clone()).await })?;
+        block_on(async {
+            let mut target = self.target.open()?;
+            if let MachineName::All { credential } = &change.machines {
+                ensure!(
+                    target.workers().await?.iter().any(|worker| worker.credential == *credential),
+                    "no worker of credential {credential} is here; 'nqueens workers --all' lists NAME of CREDENTIAL"
+                );
+            }
+            target.set_trust(change.clone()).await
+        })?;
         Ok(self.json.print(change, said)?)
     }
 }

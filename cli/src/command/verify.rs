@@ -122,10 +122,7 @@ impl VerifyCommand {
         }
         let mut report = Report::default();
         let mut next = 0;
-        loop {
-            let rows = reader.ledger(run.id, next).await?;
-            let Some(last) = rows.last() else { break };
-            next = last.number + 1;
+        while let Some(rows) = reader.ledger(run.id, &mut next).await? {
             for row in rows {
                 let (number, job) = (row.number, row.job);
                 let Some(result) = row.accepted else { continue };

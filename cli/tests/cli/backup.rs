@@ -1,6 +1,7 @@
 //! Backups: taken while the ledger is written to, and restored while the workers live on.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -151,8 +152,16 @@ fn a_coordinator_keeps_its_last_backups() {
         backups
     };
     let first = eventually("a backup", || backups().first().cloned());
+    let partial = |name: &str, age_s| {
+        let path = place.path(&format!("backups/{name}.nqueens.partial"));
+        let file = fs::File::create(&path).expect("a file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("a time");
+        path
+    };
+    let (stale, fresh) = (partial("killed", 4_000), partial("running", 3_000));
     fs::write(place.path("backups/queens-notes.db"), "mine").expect("a file");
     let kept = eventually("the first one has gone", || Some(backups()).filter(|kept| !kept.contains(&first)));
+    assert!(!stale.exists() && fresh.exists(), "what a killed backup left has gone");
     // While one is made, there is one more.
     assert!((3..=5).contains(&kept.len()) && kept.contains(&"queens-notes.db".to_owned()), "{kept:?}");
     assert_eq!(coordinator.stop().code, 0);

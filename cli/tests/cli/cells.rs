@@ -25,7 +25,7 @@ fn for_people_and_for_programs() {
     assert_snapshot!(without_times(&place.stdout("run 6 --cells board --threads 3")), @r"
     N = 6 with 29 of 36 cells open
     TOTAL   1
-    counted, not confirmed: 0 of 1 second counts and recounts agree (export the ledger; 'nqueens verify --sample 1' counts more); 0 of 1 recounts agree
+    counted, not confirmed: 0 of 1 second counts and recounts agree (export the ledger; 'nqueens verify --sample 1' counts more); 0 of 1 recounts agree (only a coordinator without --no-recounts makes them)
     ");
     let result = place.json("run 6 --cells board --json --kernel scalar --db other.db");
     let facts =
@@ -75,10 +75,9 @@ fn totals_are_those_of_the_boards_that_are_printed() {
 #[test]
 fn what_is_no_drawing() {
     let place = Place::new().with_file("board", "..\n..\n").with_file("wrong", "..\n.x\n");
-    let fails = |arguments: &str| place.failure(arguments);
-    assert_eq!(fails("run 3 --cells board"), "--cells: a drawing of the 2 by 2 board, not of N = 3");
-    assert_eq!(fails("run 2 --cells board"), "--cells: all cells are open: this is the whole board");
     for (misuse, why) in [
+        ("run 3 --cells board", "--cells: a drawing of the 2 by 2 board, not of N = 3"),
+        ("run 2 --cells board", "--cells: all cells are open: this is the whole board"),
         ("run 2 --cells wrong", "'wrong' for '--cells <FILE>': row 2 of the drawing, from the top, has 'x'"),
         ("run 3 --cells missing", "'missing' for '--cells <FILE>': No such file"),
         ("solutions 8 --cells board --unique", "cannot be used with"),

@@ -4,7 +4,7 @@ use crate::Place;
 
 /// What a total lacks that nobody counted twice.
 const UNCHECKED: &str = "counted, not confirmed: 0 of 8 second counts and recounts agree (export the ledger; 'nqueens verify \
-                         --sample 8' counts more); 0 of 8 recounts agree";
+                         --sample 8' counts more); 0 of 8 recounts agree (only a coordinator without --no-recounts makes them)";
 
 #[test]
 fn a_total_that_one_process_counted_is_not_confirmed() {
@@ -17,6 +17,8 @@ fn a_total_that_one_process_counted_is_not_confirmed() {
         (&again["total"], &again["check"], &again["confirmed"]),
         (&"92".into(), &"symmetric".into(), &false.into())
     );
+    let terms = place.stdout("export --db nqueens-8.db --format bfile");
+    assert_eq!(terms, "# A000170 (TOTAL: all solutions)\n# counted, not confirmed:\n8 92\n");
     let run = again["run"].as_str().expect("a name");
     let status = place.stdout("status --db nqueens-8.db");
     assert_eq!(status.lines().last(), Some(&*format!("{run}: {UNCHECKED}")));

@@ -121,10 +121,19 @@ fn workers_come_for_a_run_count_it_and_leave() {
         let log = std::fs::read_to_string(site.place.path(&format!("fleet/logs/{id}.log"))).expect("a log");
         assert!(log.contains("worker has stopped"), "{log}");
     }
+    // While there is no list, the log and the status say so.
+    std::fs::write(site.place.path("list"), "#!/bin/sh\necho down for today >&2; exit 3\n").expect("a file");
+    site.submit("12 --job-states 20000 --replicate 0");
+    eventually("there is no list", || {
+        let status = site.place.stdout("fleet status --dir fleet");
+        (status.contains("no list of allocations: ") && status.contains("down for today")).then_some(())
+    });
     fleet.signal("-TERM");
     let outcome = fleet.end();
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("allocations go on"), "{}", outcome.stderr);
+    let warning = outcome.stderr.lines().find(|line| line.contains("no list of allocations"));
+    assert!(warning.is_some_and(|line| line.contains(" WARN ")), "{}", outcome.stderr);
 }
 
 #[test]

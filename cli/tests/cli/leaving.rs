@@ -111,7 +111,11 @@ fn what_a_worker_can_not_work_with_it_says() {
     eventually("it runs", || busy.said().contains("no coordinator: check that it runs").then_some(()));
     for (variables, arguments, why) in [
         (&[][..], "", "nqueens: another worker uses the spool nqueens-spool;"),
-        (&[], "--spool token/spool", "nqueens: can't use the spool token/spool: Not a directory"),
+        (
+            &[],
+            "--spool token/spool",
+            "nqueens: can't use the spool token/spool: Not a directory (os error 20); choose another --spool\n",
+        ),
         (&[], "--token-file token", "the token file token: a token has 16 to 256 visible ASCII"),
         (&[("NQUEENS_TOKEN", SECRET)], "", "the variable NQUEENS_TOKEN: a token has 16 to 256"),
         (&[], "--token-file none", "the token file none: No such file"),

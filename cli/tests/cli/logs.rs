@@ -53,7 +53,13 @@ fn logs_of_coordinator_and_worker_in_json() {
     let outcome = coordinator.stop();
 
     let log = lines(&outcome.stderr);
-    for message in ["coordinator is up", "worker registered", "run is done", "coordinator is down"] {
+    for message in [
+        "coordinator is up",
+        "worker registered",
+        "run is done",
+        "the total is equal to the published count",
+        "coordinator is down",
+    ] {
         assert!(messages(&log).contains(&message), "no '{message}' in\n{}", outcome.stderr);
     }
     let met = log.iter().find(|line| line["message"] == "worker registered").expect("seen above");
@@ -98,6 +104,15 @@ fn a_failure_in_json() {
         line["message"],
         "there is no database at none.db; check the path, or start a run to create one"
     );
+    for level in ["inof", "info,debgu", "nqueens=loud"] {
+        let outcome = place.run(&format!("status --db none.db --log {level}"));
+        assert_eq!(outcome.code, 2, "{level}");
+        assert!(
+            outcome.stderr.contains("write error, warn, info, debug, trace or off"),
+            "{}",
+            outcome.stderr
+        );
+    }
     let outcome = place.run("status --db none.db --log-format xml");
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("[possible values: text, json]"), "{}", outcome.stderr);

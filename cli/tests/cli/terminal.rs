@@ -270,6 +270,9 @@ fn what_can_not_be_undone_is_asked() {
         requeue.press(answer);
         requeue
     };
+    let beyond = place.run(&format!("requeue {run} --job 99999 --db queens.db"));
+    assert_eq!(beyond.code, 2);
+    assert!(beyond.stderr.contains(&format!("run {run} has no job 99999: it has ")), "{}", beyond.stderr);
     let careful = place.run(&format!("requeue {run} --job 3 --db queens.db"));
     let why = format!("error: run {run} is done, and its total would be withdrawn; give --yes to confirm\n");
     assert!(careful.code == 2 && careful.stderr.starts_with(&why), "{}", careful.stderr);

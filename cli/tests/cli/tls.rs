@@ -209,7 +209,11 @@ fn one_side_speaks_tls_and_the_other_does_not() {
     let place = Place::new();
     let coordinator = encrypted(&place, &[]);
     let plain = place.failure(&format!("status --coordinator {}", coordinator.url()));
-    assert!(plain.contains("whether the address must begin with https://"), "{plain}");
+    let hint = "check whether the address must begin with https://, and give the certificate by --tls-ca or a join file";
+    assert!(plain.ends_with(hint), "{plain}");
+    let worker = format!("worker --threads 1 --idle-timeout 1s --coordinator {}", coordinator.url());
+    let worker = Background::start(&mut place.command(&worker));
+    eventually("the worker says it, too", || worker.said().contains(hint).then_some(()));
     eventually("it is logged", || coordinator.process.said().contains("it does not use TLS").then_some(()));
     assert_eq!(coordinator.stop().code, 0);
     let coordinator = Coordinator::start(&place, &[], "");

@@ -32,6 +32,8 @@ fn what_makes_no_sense_is_told_and_begins_nothing() {
         run 8 --threads 4097
         run 8 --job-states 0
         run 8 --memory lots
+        run 8 --memory 5
+        table --published --from 28 --to 29
         run 8 --device none
         estimate 8 --samples 3
         estimate 8 --speed 0
@@ -121,6 +123,10 @@ fn stdout_that_is_closed_is_told_unless_its_reader_has_left() {
     let left = "{ \"$0\" solutions 16 --format rows; echo $? > code; } | head -n 1; cat code";
     let left = Outcome::of(place.program("sh").args(["-c", left, NQUEENS]));
     assert_eq!((&*left.stdout, &*left.stderr), ("0 2 4 1 12 8 13 11 14 5 15 6 3 10 7 9\n0\n", ""));
+    place.stdout("run 12 --plan border --job-states 100");
+    let left = "{ \"$0\" export --db nqueens-12.db; echo $? > code; } | head -n 1; cat code";
+    let left = Outcome::of(place.program("sh").args(["-c", left, NQUEENS]));
+    assert_eq!((left.stdout.lines().last(), &*left.stderr), (Some("0"), ""));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Policy, RULES, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Policy, RULES, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -77,7 +77,7 @@ impl House {
     pub(crate) async fn serving(coordinator: Coordinator, access: &Access) -> Self {
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = coordinator.serve(listener, access, async { drop(stopped.await) });
+        let serving = coordinator.serve_at(Door::open(listener, access), None, async { drop(stopped.await) });
         Self { coordinator, url: format!("http://{address}"), stop, serving }
     }
 

@@ -46,12 +46,12 @@ pub enum SpoolError {
     #[error("another worker uses the spool {0}; give each worker a --spool of its own")]
     InUse(PathBuf),
     /// The directory can't be made, read or written.
-    #[error("can't use the spool {dir}: {source}; choose another --spool")]
+    #[error("can't use the spool {dir}: {problem}; choose another --spool")]
     Unusable {
         /// The spool's directory.
         dir: PathBuf,
         /// In the system's words.
-        source: io::Error,
+        problem: io::Error,
     },
     /// Undamaged, and yet not to be understood.
     #[error(
@@ -88,7 +88,7 @@ impl Spool {
     ///
     /// Damage costs the records that it hit and no others; it is logged.
     pub fn open(dir: &Path) -> Result<Self, SpoolError> {
-        let unusable = |source: io::Error| SpoolError::Unusable { dir: dir.to_owned(), source };
+        let unusable = |problem: io::Error| SpoolError::Unusable { dir: dir.to_owned(), problem };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
         refuse_foreign(&dir.symlink_metadata().map_err(unusable)?).map_err(unusable)?;
         let lock = open(private().create(true), &dir.join("lock")).map_err(unusable)?;

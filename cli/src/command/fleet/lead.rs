@@ -89,6 +89,9 @@ pub(super) fn lead(
             if is_due(now(), &folder.state()?, &limits, demand) {
                 // A signal waits for its end: no submit is left without an answer.
                 look(now, &mut &*folder, &mut backend, &limits, demand, |line| info!("{line}"))?;
+                if let Some(error) = folder.state()?.list_error {
+                    warn!("no list of allocations: {error}");
+                }
             }
             folder.remove(&folder.change(FleetState::forget)?);
             if folder.state()?.has_stopped {

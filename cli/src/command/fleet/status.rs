@@ -74,6 +74,7 @@ impl FleetStatus {
         if let Some(Demand { open, threads, .. }) = state.demand {
             lines.push(format!("{open} threads have something to count, {threads} count"));
         }
+        lines.extend(state.list_error.iter().map(|error| format!("no list of allocations: {error}")));
         let wait = |until: UnixSeconds| until.saturating_sub(now());
         lines.extend(state.cap.map(|(most, probe_at)| {
             format!(

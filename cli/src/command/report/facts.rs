@@ -107,15 +107,11 @@ impl Facts {
         let workers = reader.workers().await?;
         let by_id: HashMap<_, _> = workers.iter().map(|worker| (worker.id.get(), worker)).collect();
         let mut next = 0;
-        loop {
-            let rows = reader.ledger(run.id, next).await?;
-            let Some(last) = rows.last() else { break };
-            let after = last.number + 1;
-            for other in reader.others(run.id, next..after).await? {
+        while let Some(rows) = reader.ledger(run.id, &mut next).await? {
+            for other in reader.others(run.id, rows[0].number..next).await? {
                 facts.all.add(&other.result);
                 *facts.others.entry(other.verdict.into()).or_default() += 1;
             }
-            next = after;
             for row in rows {
                 if let Some(result) = &row.accepted {
                     facts.all.add(result);

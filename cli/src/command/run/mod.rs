@@ -77,7 +77,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 impl RunCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.board.check()?;
+        self.board.check();
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = runtime::beside_counting()?;
         let outcome = runtime.block_on(self.count(told));
