@@ -56,6 +56,7 @@ impl UnplannedRun {
             threads: None,
             workers: 0,
             recounts_wanted: None,
+            recounts_wait_s: 0.0,
             is_over: false,
         }
     }

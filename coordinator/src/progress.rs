@@ -40,6 +40,7 @@ impl Snapshot {
             threads: speeds.threads(run),
             workers: speeds.workers(run),
             recounts_wanted: Some(dispatch.recounts_wanted(run)),
+            recounts_wait_s: to_f64(u128::from(dispatch.recounts_wait_ms(run))) / 1e3,
             is_over: run.state().is_open() && dispatch.is_over(now, run),
             ..RunProgress::of(run)
         });
@@ -91,6 +92,8 @@ pub struct RunProgress {
     pub workers: usize,
     /// Jobs, or parts of them, that the coordinator is to recount before there is a total; `None` where a ledger alone is known.
     pub(crate) recounts_wanted: Option<u32>,
+    /// How long it may wait for them once its jobs are done.
+    pub(crate) recounts_wait_s: f64,
     /// Nothing is left to be counted of it, and it has no total yet.
     pub(crate) is_over: bool,
 }
@@ -100,8 +103,21 @@ impl RunProgress {
     pub(crate) fn of(run: &Run) -> Self {
         let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
         let (sums, measured, threads, workers) = (*run.sums(), None, None, 0);
-        let (planned, recounts_wanted, is_over) = (None, None, false);
-        Self { id, plan, state, jobs, planned, sums, measured, threads, workers, recounts_wanted, is_over }
+        let (planned, recounts_wanted, recounts_wait_s, is_over) = (None, None, 0.0, false);
+        Self {
+            id,
+            plan,
+            state,
+            jobs,
+            planned,
+            sums,
+            measured,
+            threads,
+            workers,
+            recounts_wanted,
+            recounts_wait_s,
+            is_over,
+        }
     }
 
     /// The run in full; its state is the row's.
@@ -144,16 +160,18 @@ impl RunProgress {
         Some(sample.total(solutions, moments.xy, moments.yy))
     }
 
-    /// Until all jobs are done, in seconds, if those who count go on as they do; `None` while that can't be said. Before a speed is
-    /// measured, all threads are taken to count that may.
+    /// Until all jobs are done, in seconds, if those who count go on as they do, with room for the recounts that may follow; `None`
+    /// while that can't be said. Before a speed is measured, all threads are taken to count that may.
     pub fn time_left_s(&self) -> Option<Interval> {
         let sample = self.sample(1)?;
         let work = sample.x_all - sample.x;
-        if let Some(measured) = self.measured {
-            return Some(measured.time_left_s(work));
-        }
-        let value = to_f64(self.sums.accepted.elapsed_us) / 1e6 / sample.x * work / self.threads?;
-        Some(Interval { value, low: value / ROUGHLY, high: value * ROUGHLY })
+        let left = if let Some(measured) = self.measured {
+            measured.time_left_s(work)
+        } else {
+            let value = to_f64(self.sums.accepted.elapsed_us) / 1e6 / sample.x * work / self.threads?;
+            Interval { value, low: value / ROUGHLY, high: value * ROUGHLY }
+        };
+        Some(Interval { high: left.high + self.recounts_wait_s, ..left })
     }
 
     /// What an active run waits for that can't tell its time left, for people.
@@ -302,6 +320,7 @@ mod tests {
                 threads: None,
                 workers: 0,
                 recounts_wanted: Some(60),
+                recounts_wait_s: 0.0,
                 is_over: false,
             },
             total,
@@ -338,6 +357,8 @@ mod tests {
         // Each thousandth of a second counts a state.
         assert!((left.value / (work / 1e3 / 8.0) - 1.0).abs() < 1e-9, "{left:?}");
         assert_eq!((left.low, left.high), (left.value / 2.0, left.value * 2.0));
+        run.recounts_wait_s = 7.0;
+        assert_eq!(run.time_left_s(), Some(Interval { high: left.high + 7.0, ..left }));
         run.sums.done = JOBS_MIN - 1;
         assert!(run.estimated_total().is_none() && run.time_left_s().is_some());
         run.sums.done = 0;

@@ -145,6 +145,16 @@ impl Dispatch {
         if self.policy.arbiter { recounts_wanted(self.policy.recounts_min, run.sums().differing) } else { 0 }
     }
 
+    /// Time that a run may wait for its recounts once all jobs are done, as far as those that are made can tell.
+    pub fn recounts_wait_ms(&self, run: &Run) -> Millis {
+        let Sums { checks, recounts_us, .. } = run.sums();
+        let wanted = if run.recounts.is_empty() { 0 } else { self.recounts_wanted(run) };
+        let left = wanted.saturating_sub(checks.recounted);
+        let wait_us = recounts_us / u128::from(checks.recounted.max(1)) * u128::from(left);
+        let wait_ms = Millis::try_from(wait_us.min(TIME_WANTED_US) / 1_000).expect("ten minutes at most");
+        if self.is_published(run) { wait_ms.min(WAIT_PUBLISHED_MS) } else { wait_ms }
+    }
+
     /// Whether a run can come to its end: all jobs are done, the coordinator has nothing left to count of it, and nobody makes
     /// its second counts.
     pub fn is_over(&self, now: Millis, run: &Run) -> bool {

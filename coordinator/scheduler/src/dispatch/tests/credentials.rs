@@ -69,6 +69,10 @@ impl Cluster {
         judged.verdict
     }
 
+    fn recounts_wait_ms(&self) -> Millis {
+        self.dispatch.recounts_wait_ms(&self.dispatch.runs[&self.run])
+    }
+
     /// Fails so many jobs as often as workers may.
     fn fail(&mut self, worker: WorkerId, jobs: usize) {
         for _ in 0..self.dispatch.policy.failures_max {
@@ -214,6 +218,10 @@ fn a_run_waits_for_its_recounts_and_is_over_without_second_counts_that_nobody_ma
     let alone = cluster.worker("alone");
     cluster.count(alone, false);
     assert!(!is_over(&mut cluster), "recounts come first");
+    assert_eq!(cluster.recounts_wait_ms(), 0, "nobody knows how long one takes");
+    assert!(cluster.recount());
+    cluster.dispatch.runs.get_mut(&cluster.run).expect("added").sums.recounts_us = 300_000;
+    assert_eq!(cluster.recounts_wait_ms(), 29 * 300);
     cluster.now += 10_001;
     assert!(is_over(&mut cluster));
 
