@@ -42,10 +42,7 @@ fn each_owner_of_workers_has_a_token() {
     let no_one = place.failure(&format!("distrust east --credential lab {at}"));
     assert!(no_one.contains("no machine of the name east of lab is here"), "{no_one}");
     let no_one = place.failure(&format!("distrust --credential nosuch {at}"));
-    assert!(
-        no_one.starts_with("no worker of credential nosuch is here; 'nqueens workers --all'"),
-        "{no_one}"
-    );
+    assert!(no_one.contains("no machine of credential nosuch is here; 'nqueens workers --all'"), "{no_one}");
     let said = place.stdout(&format!("distrust --credential lab {at}"));
     assert_eq!(said, "every machine of lab is untrusted: it gets no more jobs\n");
     let sent_away = eventually("it is told", || (!lab.is_running()).then(|| lab.end()));

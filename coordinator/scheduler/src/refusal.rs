@@ -31,8 +31,15 @@ pub enum Refusal {
     ReservedName(String),
     #[error("no worker's instance may be all zeros; draw 16 random bytes")]
     ReservedInstance,
-    #[error("no {} of the name {machines} is here; 'nqueens workers' lists them", if *.trusted { "untrusted machine" } else { "machine" })]
+    #[error("no {}machine {} is here; 'nqueens workers --all' lists them", if *.trusted { "untrusted " } else { "" }, of(machines))]
     NoMachine { machines: MachineName, trusted: bool },
     #[error("run {run} is {state}; only active and paused runs can be changed")]
     RunIsOver { run: RunId, state: &'static str },
+}
+
+fn of(machines: &MachineName) -> String {
+    match machines {
+        MachineName::One { .. } => format!("of the name {machines}"),
+        MachineName::All { credential } => format!("of credential {credential}"),
+    }
 }
