@@ -7,7 +7,7 @@ use clap::Args;
 use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange, Worker};
+use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange};
 use nqueens_proto::Token;
 
 use crate::build::BUILD;
@@ -116,7 +116,7 @@ impl Target {
     pub(crate) async fn run(&mut self, id: RunId) -> anyhow::Result<RunStatus> {
         match self {
             Self::Coordinator(client) => client.run(id).await,
-            Self::Database(db) => one(read(db, all_runs).await?, id),
+            Self::Database(db) => read(db, async |reader| one_run(reader, id).await).await,
         }
     }
 
@@ -150,21 +150,18 @@ impl Target {
         }
     }
 
-    pub(crate) async fn workers(&mut self) -> anyhow::Result<Vec<Worker>> {
-        match self {
-            Self::Coordinator(client) => {
-                Ok(client.workers().await?.into_iter().map(|worker| worker.about).collect())
-            }
-            Self::Database(db) => read(db, async |reader| Ok(reader.workers().await?)).await,
-        }
-    }
-
     /// The worker of this number or name.
     pub(crate) async fn find_worker(&mut self, choice: &WorkerChoice) -> anyhow::Result<WorkerId> {
         if let WorkerChoice::Id(worker) = choice {
             return Ok(*worker);
         }
-        choice.choose(self.workers().await?.iter().map(|worker| (worker.id, &*worker.name)))
+        let workers: Vec<_> = match self {
+            Self::Coordinator(client) => {
+                client.workers().await?.into_iter().map(|worker| worker.about).collect()
+            }
+            Self::Database(db) => read(db, async |reader| Ok(reader.workers().await?)).await?,
+        };
+        choice.choose(workers.iter().map(|worker| (worker.id, &*worker.name)))
     }
 
     /// Opens quarantined jobs again if asked to, then pauses, resumes or cancels a run.
@@ -200,7 +197,7 @@ impl Target {
             Self::Database(db) => {
                 let requeue = async |operator: &Operator| {
                     let jobs = operator.ask(Requeue { run: id, of }).await?;
-                    Ok((one(all_runs(operator.reader()).await?, id)?, jobs as u64))
+                    Ok((one_run(operator.reader(), id).await?, jobs as u64))
                 };
                 operate(db, requeue).await
             }
@@ -258,7 +255,7 @@ pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> 
     Ok(runs.into_iter().chain(unplanned).collect())
 }
 
-fn one(runs: Vec<RunStatus>, id: RunId) -> anyhow::Result<RunStatus> {
-    let run = runs.into_iter().find(|run| run.progress.run == id);
+async fn one_run(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
+    let run = all_runs(reader).await?.into_iter().find(|run| run.progress.run == id);
     run.ok_or_else(|| Refusal::NoRun(id).into())
 }

@@ -95,7 +95,7 @@ async fn serve(path: &Path) {
     coordinator.operator().submit(plan, 0).await.expect("a plan");
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
     let door = Door::open(listener, &Access::default());
-    let server = coordinator.serve_at(door, None, std::future::pending());
+    let server = coordinator.serve(door, None, std::future::pending());
     println!("http://{address}");
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     ended.await.expect("reads").expect("reads");

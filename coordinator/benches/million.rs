@@ -43,7 +43,7 @@ async fn main() {
     println!("opened again:         {:6.2} s", begun.elapsed().as_secs_f64());
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
     let door = Door::open(listener, &Access::default());
-    let server = coordinator.serve_at(door, None, std::future::pending());
+    let server = coordinator.serve(door, None, std::future::pending());
     println!("serving again:        {:6.2} s", begun.elapsed().as_secs_f64());
 
     let mut workers = Vec::new();

@@ -31,7 +31,7 @@ async fn main() {
     let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
     let door = Door::open(listener, &Access::default());
-    let server = coordinator.serve_at(door, None, std::future::pending());
+    let server = coordinator.serve(door, None, std::future::pending());
 
     let accepted = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();

@@ -139,7 +139,7 @@ impl Coordinator {
     }
 
     /// Serves workers and operators, and pages beside their calls, until `stop`; then answers what has begun, for a few seconds at most.
-    pub fn serve_at(
+    pub fn serve(
         &self,
         door: Door,
         pages: Option<Router>,

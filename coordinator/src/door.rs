@@ -47,7 +47,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// Accepts connections on `listener`. Until a coordinator [serves](crate::Coordinator::serve_at) here, callers learn that
+    /// Accepts connections on `listener`. Until a coordinator [serves](crate::Coordinator::serve) here, callers learn that
     /// the process is alive and not ready; other calls wait.
     pub fn open(listener: TcpListener, access: &Access) -> Self {
         let (app, apps) = watch::channel(None);

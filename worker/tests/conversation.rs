@@ -223,8 +223,8 @@ impl Service {
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();
-        let server = coordinator
-            .serve_at(Door::open(listener, &Access::default()), None, async { drop(stopped.await) });
+        let server =
+            coordinator.serve(Door::open(listener, &Access::default()), None, async { drop(stopped.await) });
         (Self { coordinator, stop, server }, address)
     }
 

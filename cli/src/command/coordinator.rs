@@ -173,7 +173,7 @@ impl CoordinatorCommand {
         };
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
         let pages = pages(coordinator.operator(), &door, write_document, self.public_page);
-        let mut serving = coordinator.serve_at(door, Some(pages), stopped(told.clone()));
+        let mut serving = coordinator.serve(door, Some(pages), stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
         let backups = tokio::spawn(self.backups.make(self.db.clone()));

@@ -25,7 +25,7 @@ fn for_people_and_for_programs() {
     assert_snapshot!(without_times(&place.stdout("run 6 --cells board --threads 3")), @r"
     N = 6 with 29 of 36 cells open
     TOTAL   1
-    counted, not confirmed: 0 of 1 second counts and recounts agree (export the ledger; 'nqueens verify --sample 1' counts more); 0 of 1 recounts agree (only a coordinator without --no-recounts makes them)
+    counted, not confirmed: 0 of 1 second counts under another credential and recounts agree (export the ledger; 'nqueens verify --sample 1' counts more); 0 of 1 recounts agree (only a coordinator without --no-recounts makes them)
     ");
     let result = place.json("run 6 --cells board --json --kernel scalar --db other.db");
     let facts =

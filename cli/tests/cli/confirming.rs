@@ -3,7 +3,7 @@
 use crate::Place;
 
 /// What a total lacks that nobody counted twice.
-const UNCHECKED: &str = "counted, not confirmed: 0 of 8 second counts and recounts agree (export the ledger; 'nqueens verify \
+const UNCHECKED: &str = "counted, not confirmed: 0 of 8 second counts under another credential and recounts agree (export the ledger; 'nqueens verify \
                          --sample 8' counts more); 0 of 8 recounts agree (only a coordinator without --no-recounts makes them)";
 
 #[test]

@@ -77,7 +77,7 @@ impl House {
     pub(crate) async fn serving(coordinator: Coordinator, access: &Access) -> Self {
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = coordinator.serve_at(Door::open(listener, access), None, async { drop(stopped.await) });
+        let serving = coordinator.serve(Door::open(listener, access), None, async { drop(stopped.await) });
         Self { coordinator, url: format!("http://{address}"), stop, serving }
     }
 

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use strum::IntoStaticStr;
 
-use super::{CheckCounts, Interval};
+use super::Interval;
 use crate::json;
 
 /// The result of a run.
@@ -143,8 +143,6 @@ pub enum Missing {
     Checks {
         made: u64,
         wanted: u32,
-        /// Second counts that agree, under the credential of the first count.
-        own: u32,
     },
     Recounts {
         made: u64,
@@ -168,18 +166,18 @@ impl fmt::Display for Missing {
                      looks for wrong results)"
                 )
             }
-            Self::Checks { made, wanted, own } => {
-                write!(f, "{made} of {wanted} second counts and recounts agree")?;
-                if *own > 0 {
-                    write!(f, ", without {own} second counts by the credential that counted first")?;
-                }
-                write!(f, " (export the ledger; 'nqueens verify --sample {wanted}' counts more)")
+            Self::Checks { made, wanted } => write!(
+                f,
+                "{made} of {wanted} second counts under another credential and recounts agree (export the ledger; \
+                 'nqueens verify --sample {wanted}' counts more)"
+            ),
+            Self::Recounts { made: 0, wanted } => {
+                write!(
+                    f,
+                    "0 of {wanted} recounts agree (only a coordinator without --no-recounts makes them)"
+                )
             }
-            Self::Recounts { made, wanted } => {
-                let how =
-                    if *made == 0 { " (only a coordinator without --no-recounts makes them)" } else { "" };
-                write!(f, "{made} of {wanted} recounts agree{how}")
-            }
+            Self::Recounts { made, wanted } => write!(f, "{made} of {wanted} recounts agree"),
             Self::Open(checks) => {
                 write!(f, "{checks} second counts were not made: nobody else was there, or had time for them")
             }
@@ -202,10 +200,9 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Whether a total is confirmed that was checked so, and of which so many recounts agree.
-    pub fn new(outcome: &Outcome, checks: CheckCounts, recounts: u64) -> Self {
-        let (second_counts, open) = (checks.confirmed.into(), checks.open + checks.unmade);
-        let own = checks.agreed.saturating_sub(checks.confirmed);
+    /// Whether a total is confirmed of which so many second counts under another credential and so many recounts agree, none
+    /// differs, and so many second counts were not made.
+    pub fn new(outcome: &Outcome, second_counts: u64, recounts: u64, open: u32) -> Self {
         let is_open = (open > 0).then_some(Missing::Open(open));
         match outcome.grounds {
             None if outcome.checked == Checked::Published => Self::Published,
@@ -213,7 +210,7 @@ impl Standing {
             Some(Grounds { estimate, checks_wanted, recounts_wanted }) => {
                 let is_off = (!estimate.holds(outcome.total)).then_some(Missing::Agreement(estimate));
                 let (made, wanted) = (second_counts + recounts, checks_wanted);
-                let is_unchecked = (made < wanted.into()).then_some(Missing::Checks { made, wanted, own });
+                let is_unchecked = (made < wanted.into()).then_some(Missing::Checks { made, wanted });
                 let (made, wanted) = (recounts, recounts_wanted);
                 let is_not_recounted = (made < wanted.into()).then_some(Missing::Recounts { made, wanted });
                 let missing = [is_off, is_unchecked, is_not_recounted, is_open];
@@ -270,27 +267,19 @@ mod tests {
         Outcome { totals: Totals::default(), total, checked: Checked::Symmetric, grounds: Some(grounds) }
     }
 
-    fn standing(outcome: &Outcome, confirmed: u32, recounts: u64, open: u32) -> Standing {
-        Standing::new(
-            outcome,
-            CheckCounts { confirmed, open, agreed: 240, ..CheckCounts::default() },
-            recounts,
-        )
-    }
-
     #[test]
     fn a_total_is_confirmed_if_nothing_is_missing() {
         let confirmed =
             |second_counts, recounts| Standing::Confirmed { estimate: ESTIMATE, second_counts, recounts };
-        assert_eq!(standing(&outcome(1_031), 240, 60, 0), confirmed(240, 60));
-        assert_eq!(standing(&outcome(969), 0, 300, 0), confirmed(0, 300));
+        assert_eq!(Standing::new(&outcome(1_031), 240, 60, 0), confirmed(240, 60));
+        assert_eq!(Standing::new(&outcome(969), 0, 300, 0), confirmed(0, 300));
         let missing = |total, second, recounts, open| {
-            standing(&outcome(total), second, recounts, open).missing().to_vec()
+            Standing::new(&outcome(total), second, recounts, open).missing().to_vec()
         };
         for total in [968, 1_032, 0, u128::MAX] {
             assert_eq!(missing(total, 240, 60, 0), [Missing::Agreement(ESTIMATE)]);
         }
-        assert_eq!(missing(1_000, 239, 60, 0), [Missing::Checks { made: 299, wanted: 300, own: 1 }]);
+        assert_eq!(missing(1_000, 239, 60, 0), [Missing::Checks { made: 299, wanted: 300 }]);
         assert_eq!(missing(1_000, 1_000, 59, 0), [Missing::Recounts { made: 59, wanted: 60 }]);
         assert_eq!(missing(1_000, 240, 60, 2), [Missing::Open(2)]);
         assert_eq!(missing(0, 0, 0, 1).len(), 4);
@@ -299,22 +288,21 @@ mod tests {
     #[test]
     fn without_grounds_only_a_published_count_confirms() {
         let bare = |checked| Outcome { checked, grounds: None, ..outcome(92) };
-        assert_eq!(standing(&bare(Checked::Published), 0, 0, 0), Standing::Published);
-        let counted = standing(&bare(Checked::Symmetric), 1_000, 1_000, 0);
+        assert_eq!(Standing::new(&bare(Checked::Published), 0, 0, 0), Standing::Published);
+        let counted = Standing::new(&bare(Checked::Symmetric), 1_000, 1_000, 0);
         assert_eq!(counted, Standing::Counted(vec![Missing::Estimate]));
         assert!(!counted.is_confirmed());
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let told = standing(&outcome(2_000), 10, 0, 0).to_string();
+        let told = Standing::new(&outcome(2_000), 10, 0, 0).to_string();
         let expected = "counted, not confirmed: it is more than six standard errors away from its estimate, 1.0000e3 \
-                        (9.7000e2..1.0300e3) ('nqueens verify --sample 300' looks for wrong results); 10 of 300 second counts and \
-                        recounts agree, without 230 second counts by the credential that counted first (export the ledger; \
-                        'nqueens verify --sample 300' counts more); 0 of 60 recounts agree (only a coordinator without \
-                        --no-recounts makes them)";
+                        (9.7000e2..1.0300e3) ('nqueens verify --sample 300' looks for wrong results); 10 of 300 second counts under another \
+                        credential and recounts agree (export the ledger; 'nqueens verify --sample 300' counts more); 0 of 60 recounts \
+                        agree (only a coordinator without --no-recounts makes them)";
         assert_eq!(told, expected);
-        let told = standing(&outcome(1_000), 240, 60, 0).to_string();
+        let told = Standing::new(&outcome(1_000), 240, 60, 0).to_string();
         let expected = "confirmed: within six standard errors of its estimate, 1.0000e3 (9.7000e2..1.0300e3); 60 recounts and \
                         240 second counts agree, and none differs";
         assert_eq!(told, expected);

@@ -106,8 +106,10 @@ pub struct RunStatus {
 impl RunStatus {
     /// How far its total may be believed, once there is one.
     pub fn standing(&self) -> Option<Standing> {
-        let (checks, recounts) = (self.progress.checks, self.recounts.agreed.into());
-        self.outcome.as_ref().map(|outcome| Standing::new(outcome, checks, recounts))
+        let checks = self.progress.checks;
+        let (second_counts, open) = (checks.confirmed.into(), checks.open + checks.unmade);
+        let outcome = self.outcome.as_ref();
+        outcome.map(|outcome| Standing::new(outcome, second_counts, self.recounts.agreed.into(), open))
     }
 
     /// How long it waited for its first lease.

@@ -86,8 +86,8 @@ impl Dispatch {
         jobs.find(|job| self.estimate(**job) <= size_max).copied()
     }
 
-    /// Whether second counts of results of a credential are kept from a machine: they are for another credential, if there is
-    /// one, and for long. Somebody who lies under one name would confirm it under the next.
+    /// Whether second counts of results of a credential are kept from a machine: they are for another credential, as long as
+    /// one is there and [`LEASES_RESERVED`] have not passed. Somebody who lies under one name would confirm it under the next.
     pub(super) fn is_reserved(
         &self,
         now: Millis,
