@@ -351,6 +351,21 @@ fn a_part_decides_nothing_about_a_dispute_that_came_meanwhile() {
 }
 
 #[test]
+fn a_cancelled_run_waits_for_no_second_counts_and_its_results_that_differ_still_do() {
+    let mut cluster = Cluster::new(1_000_000, true);
+    let [honest, liar] = ["honest", "liar"].map(|credential| cluster.worker(credential));
+    for token in cluster.take(honest, 2) {
+        cluster.report(honest, token, truth(token.job.number));
+    }
+    let token = cluster.take(liar, 1)[0];
+    cluster.report(liar, token, counted(token.job, true));
+    assert_eq!(cluster.sums().checks.open, 2);
+    assert!(cluster.dispatch.set_run_state(cluster.run, RunState::Cancelled));
+    assert_eq!(cluster.sums().checks.open, 1);
+    assert!(cluster.dispatch.checks.get(token.job).is_some());
+}
+
+#[test]
 fn a_lease_ends_at_its_greatest_age_whatever_its_holder_says() {
     let mut cluster = Cluster::new(0, true);
     let holder = cluster.worker("holder");
