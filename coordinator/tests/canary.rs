@@ -1,6 +1,7 @@
 //! The coordinator's own counting takes no time from others: its threads have the lowest priority, and end with the run. They
 //! are told by their name, so no other test runs in this process.
 
+#[path = "coordinator/common.rs"]
 mod common;
 
 use std::fs;

@@ -14,9 +14,9 @@ use crate::output::{Json, counted, thousands};
 use crate::runtime::block_on;
 use crate::target::{OperatorTarget, RunTarget};
 
-/// Voids accepted results of a run and counts their jobs again.
+/// Voids accepted results of a run and counts their jobs again, or asks again for second counts.
 ///
-/// Voided results stay in the ledger. If the run has a total, it is withdrawn; the command asks before.
+/// Voided results stay in the ledger. If the run has a total, it is withdrawn until all is counted; the command asks before.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
 pub(crate) struct RequeueCommand {
@@ -43,16 +43,21 @@ struct Of {
     /// Void all results of this worker: its number or name, as listed by 'nqueens workers'
     #[arg(long, value_name = "WORKER")]
     worker: Option<WorkerChoice>,
+
+    /// Void none, and ask again for the second counts that nobody made
+    #[arg(long)]
+    unmade: bool,
 }
 
 impl RequeueCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let requeue = async {
             let (mut target, id) = self.run.open().await?;
-            let of = match (self.of.job, &self.of.worker) {
-                (Some(job), _) => Blamed::Job(job),
-                (None, Some(worker)) => Blamed::Worker(target.find_worker(worker).await?),
-                (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
+            let of = match (self.of.job, &self.of.worker, self.of.unmade) {
+                (Some(job), ..) => Blamed::Job(job),
+                (None, Some(worker), _) => Blamed::Worker(target.find_worker(worker).await?),
+                (None, None, true) => Blamed::Unmade,
+                (None, None, false) => misuse("give --job NUMBER, --worker WORKER or --unmade").exit(),
             };
             let run = target.run(id).await?;
             let jobs = run.progress.jobs;
@@ -73,9 +78,14 @@ impl RequeueCommand {
             target.requeue(id, of).await.map(Some)
         };
         let Some((run, jobs)) = block_on(requeue)? else { return Ok(ExitCode::FAILURE) };
-        let (id, state, results) = (run.progress.run, run.progress.state.name(), counted(jobs, "result"));
+        let (id, state) = (run.progress.run, run.progress.state.name());
+        let done = if self.of.unmade {
+            format!("{} asked for again", counted(jobs, "second count"))
+        } else {
+            format!("{} voided", counted(jobs, "result"))
+        };
         let line = Requeued { run: run.view(), requeued: jobs };
-        self.json.print(line, format_args!("run {id} is {state}: {results} voided"))?;
+        self.json.print(line, format_args!("run {id} is {state}: {done}"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -11,7 +11,7 @@ use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
 use crate::jobs::accepted as accepted_of;
-use crate::{all_written, credential, job_id, json, rows_of, run_id, within, worker_id};
+use crate::{all_written, column, credential, job_id, json, rows_of, run_id, within, worker_id};
 
 /// Writes second counts that were opened or ended so, in this order.
 pub(super) async fn insert_checks(
@@ -98,13 +98,30 @@ pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<In
     Ok(InDoubt { counted: all(&counted)?, confirmed: all(&confirmed)? })
 }
 
-/// How many second counts of each run came out how.
-pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, CheckCounts>, Error> {
-    let rows =
-        query!(r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck GROUP BY run, outcome"#)
-            .fetch_all(db)
-            .await?;
+/// Jobs, of a run or of all, whose latest second count stayed unmade.
+pub(super) async fn unmade_checks(
+    db: impl SqliteExecutor<'_>,
+    run: Option<RunId>,
+) -> Result<Vec<JobId>, Error> {
+    let id = run.map(|run| column(run.get()));
+    let rows = query!(
+        "SELECT run, job FROM (SELECT run, job, outcome, max(id) FROM recheck WHERE ?1 IS NULL OR run = ?1 GROUP BY run, job)
+         WHERE outcome = 'unmade'",
+        id
+    );
+    rows.fetch_all(db).await?.into_iter().map(|row| job_id(row.run, row.job)).collect()
+}
+
+/// How many second counts of each run came out how; of a job, the latest that stayed unmade.
+pub(super) async fn check_sums(db: &SqlitePool) -> Result<HashMap<RunId, CheckCounts>, Error> {
+    let rows = query!(
+        r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck WHERE outcome IS NOT 'unmade' GROUP BY run, outcome"#
+    );
+    let rows = rows.fetch_all(db).await?;
     let mut sums = HashMap::<RunId, CheckCounts>::new();
+    for job in unmade_checks(db, None).await? {
+        sums.entry(job.run).or_default().unmade += 1;
+    }
     for row in rows {
         let (sums, checks) = (sums.entry(run_id(row.run)?).or_default(), within("checks", row.checks)?);
         match row.outcome {

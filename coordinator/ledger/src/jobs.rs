@@ -176,6 +176,7 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
     let (job, worker) = match of {
         Blamed::Job(number) => (Some(number), None),
         Blamed::Worker(worker) => (None, Some(column(worker.get()))),
+        Blamed::Unmade => return unmade_checks(db, Some(run)).await,
     };
     let id = column(run.get());
     let jobs = query_scalar!(

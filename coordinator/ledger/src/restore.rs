@@ -4,7 +4,7 @@ use nqueens_model::operator::{DiskRoom, WallTime};
 use nqueens_scheduler::{Dispatch, Millis, Run, Scheduler, Sums};
 use sqlx::sqlite::SqlitePool;
 
-use crate::checks::{open_checks, reputations};
+use crate::checks::{open_checks, reputations, unmade_checks};
 use crate::error::{Error, damaged};
 use crate::jobs::leases;
 use crate::workers::sessions;
@@ -19,12 +19,14 @@ pub async fn restore(
     (now, at): (Millis, WallTime),
 ) -> Result<Scheduler, Error> {
     let mut sums = stored_sums(db).await?;
+    let unmade = unmade_checks(db, None).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
         let (recounts_us, differing) = (row.recounts.elapsed_us.into(), row.recounts.differing);
         let stored = Sums { recounts_us, differing, ..sums.remove(&row.id).unwrap_or_default() };
         let begun = now.cast_signed().saturating_sub(at.saturating_sub(row.created_at));
-        let run = Run::new(&row.settings(), row.state, slots, stored).begun_at(begun);
+        let unmade = unmade.iter().filter(|job| job.run == row.id).map(|job| job.number).collect();
+        let run = Run::new(&row.settings(), row.state, slots, stored).begun_at(begun).with_unmade(unmade);
         let (done, found) = (run.sums().done, run.sums().accepted.results);
         if found != u64::from(done) {
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));

@@ -105,6 +105,10 @@ impl JobRow {
         self.checks.last() == Some(&None)
     }
 
+    pub(crate) fn is_unmade(&self) -> bool {
+        self.checks.last() == Some(&Some(CheckOutcome::Unmade))
+    }
+
     /// A check begins, or the latest one ends.
     fn store_check(&mut self, outcome: Option<CheckOutcome>) {
         match (self.checks.last_mut(), outcome) {
@@ -280,6 +284,7 @@ impl Ledger {
             let is_blamed = move |job: &JobId, row: &JobRow| match of {
                 Blamed::Job(number) => job.number == *number,
                 Blamed::Worker(worker) => row.accepted().is_some_and(|(_, row)| row.worker == *worker),
+                Blamed::Unmade => row.is_unmade(),
             };
             self.jobs_of(*run).filter(move |(job, row)| is_blamed(job, row)).map(|(job, _)| job)
         });

@@ -179,7 +179,11 @@ impl fmt::Display for Missing {
             }
             Self::Recounts { made, wanted } => write!(f, "{made} of {wanted} recounts agree"),
             Self::Open(checks) => {
-                write!(f, "{checks} second counts were not made: nobody else was there, or had time for them")
+                write!(
+                    f,
+                    "{checks} second counts were not made: nobody else was there, or had time for them ('nqueens requeue RUN \
+                     --unmade' asks for them again)"
+                )
             }
         }
     }

@@ -181,12 +181,13 @@ pub struct Recounts {
     pub elapsed_us: u64,
 }
 
-/// Whose results are voided.
+/// Whose results are voided; or none, and the second counts that nobody made are asked for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blamed {
     Job(u32),
     Worker(WorkerId),
+    Unmade,
 }
 
 /// An operator's word on machines.
@@ -328,8 +329,7 @@ mod tests {
         let json = serde_json::to_value(unsorted.clone().view()).unwrap();
         assert!(["count2", "count4", "count8"].iter().all(|name| json[name].is_null()), "{json}");
         assert_eq!(serde_json::from_value::<RunStatus>(json).unwrap(), unsorted);
-        let [job, worker] = [Blamed::Job(7), Blamed::Worker(WorkerId::new(7).unwrap())];
-        for blamed in [job, worker] {
+        for blamed in [Blamed::Job(7), Blamed::Worker(WorkerId::new(7).unwrap()), Blamed::Unmade] {
             let text = serde_json::to_string(&blamed).unwrap();
             assert_eq!(serde_json::from_str::<Blamed>(&text).unwrap(), blamed, "{text}");
         }

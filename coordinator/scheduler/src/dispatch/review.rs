@@ -48,6 +48,16 @@ impl Dispatch {
         }
     }
 
+    /// Asks again for second counts of a run that stayed unmade: of those of these results. Returns how many.
+    pub fn ask_again(&mut self, run: RunId, results: &[(JobId, Accepted)]) -> usize {
+        let unmade = |job: JobId| job.run == run && self.runs[&run].is_unmade(job.number);
+        let asked: Vec<_> = results.iter().filter(|(job, _)| unmade(*job)).collect();
+        for (job, accepted) in &asked {
+            self.open_check(*job, *accepted, self.machine(accepted.worker));
+        }
+        asked.len()
+    }
+
     /// Ends a job's second count, if one is open.
     pub(super) fn close_check(&mut self, job: JobId, outcome: CheckOutcome) -> Option<OpenCheck> {
         let check = self.checks.close(job, outcome)?;
@@ -59,7 +69,7 @@ impl Dispatch {
     }
 
     fn note_check(&mut self, job: JobId, outcome: Option<CheckOutcome>) {
-        self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(outcome);
+        self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(job.number, outcome);
     }
 
     pub(super) fn agree(&mut self, job: JobId, by: &Machine) {
@@ -199,7 +209,12 @@ impl Dispatch {
             if !matches!(run.slot(job.number).state, JobState::Done | JobState::Quarantined) {
                 continue;
             }
+            let is_unmade = run.is_unmade(job.number);
             run.take_back(job.number, accepted);
+            if is_unmade {
+                // It is about a result that stands no longer.
+                self.open_check(*job, *accepted, self.machine(accepted.worker));
+            }
             self.close_check(*job, CheckOutcome::Dropped);
             self.remove_leases(*job);
             self.given_up.remove(job);

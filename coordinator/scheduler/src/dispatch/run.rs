@@ -1,6 +1,6 @@
 //! One run's jobs: their states, the order in which they leave, and the sums of done jobs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Totals;
@@ -41,6 +41,8 @@ pub struct Run {
     /// Jobs that came back: they leave again first.
     returned: VecDeque<u32>,
     pub(crate) sums: Sums,
+    /// Jobs whose latest second count stayed unmade.
+    unmade: BTreeSet<u32>,
     /// When it was submitted, by the clock of this life of the coordinator; negative if that was before.
     pub(super) begun: i64,
     /// The order in which its jobs are recounted; empty if none are.
@@ -82,6 +84,7 @@ impl Run {
             next: 0,
             returned,
             sums,
+            unmade: BTreeSet::new(),
             begun: 0,
             recounts: Vec::new(),
             recounts_begun: 0,
@@ -100,6 +103,16 @@ impl Run {
     #[must_use]
     pub fn begun_at(self, begun: i64) -> Self {
         Self { begun, ..self }
+    }
+
+    /// The same, with the jobs whose latest second count stayed unmade.
+    #[must_use]
+    pub fn with_unmade(self, unmade: BTreeSet<u32>) -> Self {
+        Self { unmade, ..self }
+    }
+
+    pub(crate) fn is_unmade(&self, number: u32) -> bool {
+        self.unmade.contains(&number)
     }
 
     pub(super) fn set_order_of_recounts(&mut self, order: Vec<u32>) {
@@ -173,13 +186,18 @@ impl Run {
         self.settings.replicate_ppm > 0
     }
 
-    pub(super) fn note_check(&mut self, outcome: Option<CheckOutcome>) {
+    /// A second count of a job was opened, or ended so.
+    pub(super) fn note_check(&mut self, number: u32, outcome: Option<CheckOutcome>) {
         let checks = &mut self.sums.checks;
         if let Some(outcome) = outcome {
             checks.open -= 1;
             outcome.add_to(checks, 1);
+            if outcome == CheckOutcome::Unmade {
+                self.unmade.insert(number);
+            }
         } else {
             checks.open += 1;
+            checks.unmade -= u32::from(self.unmade.remove(&number));
         }
     }
 

@@ -59,8 +59,8 @@ impl Request for RetryQuarantined {
     }
 }
 
-/// Voids the accepted results of one job of a run, or of one worker: their jobs are counted again. The answer is
-/// their number.
+/// Voids the accepted results of one job of a run, or of one worker: their jobs are counted again. Or asks again for the
+/// second counts that nobody made. The answer is their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Requeue {
     pub run: RunId,
@@ -86,16 +86,23 @@ impl Request for Requeue {
             .filter(|(job, accepted)| match of {
                 Blamed::Job(number) => job.number == number,
                 Blamed::Worker(worker) => accepted.worker == worker,
+                Blamed::Unmade => true,
             })
             .collect();
         blamed.sort_unstable_by_key(|(job, _)| *job);
-        let jobs = transaction.scheduler.dispatch.take_back(&blamed);
-        let count = jobs.len();
-        transaction.void(jobs);
+        let dispatch = &mut transaction.scheduler.dispatch;
+        let count = if of == Blamed::Unmade {
+            dispatch.ask_again(run, &blamed)
+        } else {
+            let jobs = dispatch.take_back(&blamed);
+            let count = jobs.len();
+            transaction.void(jobs);
+            count
+        };
         if count > 0 && matches!(from, RunState::Done | RunState::Failed) {
             transaction.set_run_state(run, RunState::Active);
         }
-        info!(%run, ?of, jobs = count, "accepted results are voided: their jobs are counted again");
+        info!(%run, ?of, jobs = count, "jobs are to be counted again");
         Ok(count)
     }
 }

@@ -21,7 +21,7 @@ impl Invariants {
             let stored = ledger.job(*job).and_then(JobRow::accepted).map(|(_, row)| row.result.counts);
             assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
         }
-        let mut sums = BTreeMap::<RunId, (Totals, u32, u32, u32, u128)>::new();
+        let mut sums = BTreeMap::<RunId, (Totals, u32, [u32; 2], u32, u128)>::new();
         let mut leased = 0;
         for (job, row) in ledger.jobs() {
             if ledger.run(job.run).is_none() {
@@ -38,7 +38,8 @@ impl Invariants {
                 *found = found.checked_add(row.result.counts).expect("small");
                 *done += 1;
             }
-            *checks += u32::from(row.is_checked_now());
+            checks[0] += u32::from(row.is_checked_now());
+            checks[1] += u32::from(row.is_unmade());
             *recounted += row.recounts();
             let leases: Vec<_> = dispatch.leases(job).collect();
             let leases_max = match slot.state {
@@ -58,7 +59,8 @@ impl Invariants {
         for run in dispatch.runs() {
             let has = run.sums();
             let expected = sums.get(&run.id()).copied().unwrap_or_default();
-            let has = (has.accepted.found, has.done, has.checks.open, has.checks.recounted, has.cpu_us);
+            let checks = [has.checks.open, has.checks.unmade];
+            let has = (has.accepted.found, has.done, checks, has.checks.recounted, has.cpu_us);
             assert_eq!(has, expected, "run {}", run.id());
             let row = ledger.run(run.id()).expect("every run is stored");
             let recounts = (run.sums().differing, run.sums().recounts_us);

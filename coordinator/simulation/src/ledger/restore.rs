@@ -2,7 +2,7 @@
 
 use nqueens_model::message::JobResult;
 use nqueens_model::operator::DiskRoom;
-use nqueens_scheduler::{Accepted, Dispatch, JobState, Run, Scheduler, Sums};
+use nqueens_scheduler::{Accepted, CheckOutcome, Dispatch, JobState, Run, Scheduler, Sums};
 
 use super::Ledger;
 
@@ -20,9 +20,11 @@ impl Ledger {
                 for check in &job.checks {
                     match check {
                         None => sums.checks.open += 1,
+                        Some(CheckOutcome::Unmade) => {}
                         Some(outcome) => outcome.add_to(&mut sums.checks, 1),
                     }
                 }
+                sums.checks.unmade += u32::from(job.is_unmade());
                 sums.cpu_us += job.cpu_us();
                 if let Some((_, row)) = job.accepted().filter(|_| job.slot.state == JobState::Done) {
                     let JobResult { counts, states, elapsed_us, .. } = row.result;
@@ -32,7 +34,11 @@ impl Ledger {
                 }
             }
             let state = run.state.expect("it is planned");
-            let run = Run::new(&run.settings, state, slots, sums).begun_at(now.cast_signed() - AGE_MS);
+            let unmade = self.jobs_of(run.settings.id).filter(|(_, row)| row.is_unmade());
+            let unmade = unmade.map(|(job, _)| job.number).collect();
+            let run = Run::new(&run.settings, state, slots, sums)
+                .begun_at(now.cast_signed() - AGE_MS)
+                .with_unmade(unmade);
             assert_eq!(sums.accepted.results, u64::from(run.sums().done), "done jobs and accepted results");
             dispatch.add_run(run);
         }

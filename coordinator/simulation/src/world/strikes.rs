@@ -122,6 +122,7 @@ impl World {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
                 let of = id.filter(|_| random.permille(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                let of = if random.permille(200) { Blamed::Unmade } else { of };
                 // Where many requests come together, it may be about a result that comes in the same transaction.
                 let waiting = self.coordinator.iter().flat_map(|coordinator| &coordinator.queue);
                 let mut reported = waiting.filter_map(|(ask, _)| match ask {

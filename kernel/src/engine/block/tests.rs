@@ -1,4 +1,4 @@
-//! Where every instruction set could go wrong: `tests/engines.rs` holds them to the reference on any boards.
+//! Where every instruction set could go wrong: `tests/kernel/engines.rs` holds them to the reference on any boards.
 
 use super::schedule::{CHUNK, Schedule, is_ready};
 use super::*;

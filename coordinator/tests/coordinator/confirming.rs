@@ -1,8 +1,6 @@
 //! Totals that no published count confirms: what the coordinator holds them against, and what it says of them.
 
-mod common;
-
-use common::{ALL, House, Ledger, Worker, honest, registration, rows_8};
+use crate::common::{ALL, House, Ledger, Worker, honest, registration, rows_8};
 use nqueens_coordinator::{Access, Confirming, Coordinator, Timing};
 use nqueens_model::credential::Credential;
 use nqueens_model::operator::{Grounds, Missing, RunState, RunStatus, Standing, Submission};

@@ -1,10 +1,8 @@
 //! Answers stay well below the largest message, whatever jobs take.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{ALL, House, Ledger, board, rows_8};
+use crate::common::{ALL, House, Ledger, board, rows_8};
 use nqueens_coordinator::Policy;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::{MESSAGE_BYTES_MAX, v1};

@@ -1,10 +1,8 @@
 //! Given queens and blocked cells on a cluster: the right total, or none.
 
-mod common;
-
 use std::future::pending;
 
-use common::{House, Ledger, honest};
+use crate::common::{House, Ledger, honest};
 use nqueens_coordinator::{Error, Policy, Reader};
 use nqueens_kernel::cells::Cells;
 use nqueens_kernel::plan::Plan;

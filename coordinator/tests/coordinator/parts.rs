@@ -1,8 +1,6 @@
 //! Jobs that are too large to be counted twice: their results tell what each part has, and the coordinator counts parts.
 
-mod common;
-
-use common::{House, Ledger, Worker, board, honest};
+use crate::common::{House, Ledger, Worker, board, honest};
 use nqueens_coordinator::{Coordinator, Policy, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::RunId;

@@ -1,7 +1,5 @@
-//! A coordinator from the outside: workers over real sockets, the ledger by plain SQL on its file.
+//! What workers see of a coordinator, and what its ledger has then.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod faults;
 mod leases;
 mod lives;

@@ -1,11 +1,9 @@
 //! Workers with a valid token who mean no good: what they can do to others, and to a run.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
+use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
 use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;

@@ -13,8 +13,8 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 use tonic_prost::prost::bytes::BufMut;
 
+use super::{nothing, returned};
 use crate::common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
-use crate::{nothing, returned};
 
 #[tokio::test]
 async fn registering_is_checked_and_happens_once() {

@@ -3,8 +3,8 @@
 use nqueens_coordinator::Policy;
 use nqueens_proto::v1::{self, Verdict};
 
+use super::{ids, nothing, returned};
 use crate::common::{ALL, House, Ledger, honest, rows_8};
-use crate::{ids, nothing, returned};
 
 #[tokio::test]
 async fn leases_that_got_lost_are_sent_again_and_others_are_not() {

@@ -1,10 +1,8 @@
 //! Operators over real sockets: what each call does, and what is refused without a trace.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     ALL, House, Ledger, Operators, falsified, honest, operator, refusal, registration, rows_8, submission,
 };
 use nqueens_coordinator::{Access, Policy, Reader};

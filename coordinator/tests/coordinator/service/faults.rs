@@ -4,8 +4,8 @@ use nqueens_coordinator::Policy;
 use nqueens_model::operator::EventKind;
 use nqueens_proto::v1;
 
+use super::nothing;
 use crate::common::{House, Ledger};
-use crate::nothing;
 
 #[tokio::test]
 async fn each_fault_of_a_worker_is_an_event_once() {

@@ -6,8 +6,8 @@ use nqueens_proto::v1::{self, Verdict};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
 
+use super::{ids, nothing, returned};
 use crate::common::{House, Ledger, falsified, honest, rows_8};
-use crate::{ids, nothing, returned};
 
 #[tokio::test]
 async fn everything_acknowledged_outlives_the_coordinator() {

@@ -101,7 +101,7 @@ fn totals_do_not_depend_on_the_size_of_jobs() {
 #[test]
 fn classes_agree_with_the_table_of_another_program() {
     let mut expected = BTreeMap::new();
-    for line in include_str!("../data/bound_tables.csv").lines().skip(1) {
+    for line in include_str!("../../data/bound_tables.csv").lines().skip(1) {
         let [class, n, bound1, rest @ ..] = &line.split(',').collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };

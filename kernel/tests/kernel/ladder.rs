@@ -89,7 +89,7 @@ fn each_rung_does_the_work_its_essay_says() {
 /// Orbits by class and BOUND1, which the representative's first two queens tell.
 #[test]
 fn the_symmetry_rung_agrees_with_the_class_tables() {
-    let table = include_str!("../data/bound_tables.csv").lines().skip(1);
+    let table = include_str!("../../data/bound_tables.csv").lines().skip(1);
     let mut expected = BTreeMap::new();
     for line in table {
         let fields: Vec<_> = line.split(',').collect();

@@ -1,16 +1,14 @@
 //! Workers that are wrong, by accident or on purpose, among honest ones: the run gets its exact total, and the wrong
 //! workers get no more jobs.
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
+use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
 use nqueens_coordinator::request::{ReleaseAll, Requeue, SetTrust};
 use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
-use nqueens_model::operator::{Blamed, EventKind, MachineName, RunState, Submission};
+use nqueens_model::operator::{Blamed, CheckCounts, EventKind, MachineName, RunState, Submission};
 use nqueens_proto::v1;
 use tonic::Code;
 
@@ -275,6 +273,28 @@ async fn second_counts_stay_unmade_where_there_is_one_machine_alone() {
     one.report(&results[7..]).await;
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.unmade), (0, 8));
+    house.close().await;
+    ledger.audit().await;
+
+    // Later somebody comes, and an operator asks again. A voided result takes its second count along.
+    let house = House::open(&ledger.path, Policy::default()).await;
+    assert_eq!(house.progress(run.id).sums.checks.unmade, 8);
+    let requeue = async |of| house.coordinator.operator().ask(Requeue { run: run.id, of }).await.unwrap();
+    assert_eq!(requeue(Blamed::Job(leases[0].token.unwrap().job)).await, 1);
+    let checks = house.progress(run.id).sums.checks;
+    assert_eq!((checks.open, checks.unmade), (0, 7));
+    assert_eq!(requeue(Blamed::Unmade).await, 7);
+    assert_eq!(requeue(Blamed::Unmade).await, 0);
+    let checks = house.progress(run.id).sums.checks;
+    assert_eq!((checks.open, checks.unmade), (7, 0));
+    for number in [3, 1] {
+        let mut worker = house.worker(number).await;
+        let results: Vec<_> = worker.take(8).await.iter().map(honest).collect();
+        worker.report(&results).await;
+    }
+    let run = house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    assert_eq!(run.sums.checks, CheckCounts { agreed: 8, ..run.sums.checks });
+    assert_eq!((run.sums.checks.open, run.sums.checks.unmade), (0, 0));
     house.close().await;
     ledger.audit().await;
 }

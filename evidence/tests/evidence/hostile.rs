@@ -1,8 +1,8 @@
 //! Ledgers that nobody honest has made: random bytes, and real ones with damage. A fuzzer makes the same checks (`fuzz/`).
 
-#[path = "../../fuzz/src/damage.rs"]
+#[path = "../../../fuzz/src/damage.rs"]
 mod damage;
-#[path = "../../fuzz/src/ledger.rs"]
+#[path = "../../../fuzz/src/ledger.rs"]
 mod ledger;
 
 use proptest::prelude::*;

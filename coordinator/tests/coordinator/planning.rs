@@ -1,9 +1,7 @@
 //! Runs that are planned, over real sockets: seen, cancelled, refused where they are too large, and dropped where the disk
 //! gets short.
 
-mod common;
-
-use common::{House, Ledger, Operators, board, operator, refusal, submission};
+use crate::common::{House, Ledger, Operators, board, operator, refusal, submission};
 use nqueens_coordinator::request::Expire;
 use nqueens_coordinator::{Coordinator, Policy, Reader, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};

@@ -1,0 +1,5 @@
+//! Ledgers and recounts from the outside.
+
+mod hostile;
+mod ledger;
+mod recount;

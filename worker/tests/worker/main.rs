@@ -1,0 +1,4 @@
+//! A worker from the outside.
+
+mod conversation;
+mod hostile;
