@@ -105,8 +105,9 @@ pub(super) async fn unmade_checks(
 ) -> Result<Vec<JobId>, Error> {
     let id = run.map(|run| column(run.get()));
     let rows = query!(
-        "SELECT run, job FROM (SELECT run, job, outcome, max(id) FROM recheck WHERE ?1 IS NULL OR run = ?1 GROUP BY run, job)
-         WHERE outcome = 'unmade'",
+        r#"SELECT run AS "run!", job AS "job!"
+           FROM (SELECT run, job, outcome, max(id) FROM recheck WHERE ?1 IS NULL OR run = ?1 GROUP BY run, job)
+           WHERE outcome = 'unmade'"#,
         id
     );
     rows.fetch_all(db).await?.into_iter().map(|row| job_id(row.run, row.job)).collect()

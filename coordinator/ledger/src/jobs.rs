@@ -11,6 +11,7 @@ use nqueens_scheduler::{Accepted, ChangedJob, JobState, JobStatus, Loaded, Needs
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
+use crate::checks::unmade_checks;
 use crate::error::{Error, damaged};
 use crate::{
     ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, within,

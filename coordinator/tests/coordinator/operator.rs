@@ -204,7 +204,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
         let refused = client.0.post::<Value>("/v1/runs", &message).await.unwrap_err();
         assert!([400, 422].contains(&refusal(refused).0), "{message}");
     }
-    let plan = Plan::with_states_per_job(common::board(9), PlanKind::Rows, 100_000);
+    let plan = Plan::with_states_per_job(crate::common::board(9), PlanKind::Rows, 100_000);
     let reused = client.submit(Submission { plan, ..submission(1) }).await.unwrap_err();
     assert_eq!(refusal(reused).0, 409);
     let oversized = client.0.post::<Value>("/v1/runs", &with("plan", json!("x".repeat(3_000_000)))).await;
