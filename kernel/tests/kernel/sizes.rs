@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
         failure_persistence: None,
-        ..ProptestConfig::with_cases(600)
+        ..ProptestConfig::with_cases(200)
     })]
 
     #[test]

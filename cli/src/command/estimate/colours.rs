@@ -18,6 +18,8 @@ use crate::progress::begin;
 const SECONDS_COUNTED: u64 = 2;
 /// What the usual number of samples stands for: an answer within a minute on two threads.
 const SECONDS_SAMPLED: u64 = 30;
+/// The same of a smaller board in place of the wanted one: scaling it up is less exact than any sample.
+const SECONDS_SCALED: u64 = 4;
 const SAMPLES: u64 = 20_000;
 /// Parts of the work that two pieces each are drawn from, at most and at least.
 const STRATA_MAX: u64 = 64;
@@ -75,8 +77,9 @@ const fn states_per_s(kernel: Kernel) -> u64 {
 }
 
 impl Sampling {
-    fn states_sampled(&self) -> u64 {
-        states_per_s(self.kernel) * SECONDS_SAMPLED * (2 * u64::from(self.strata)).min(100 * SAMPLES)
+    fn states_sampled(&self, n: BoardSize) -> u64 {
+        let seconds = if n == self.n { SECONDS_SAMPLED } else { SECONDS_SCALED };
+        states_per_s(self.kernel) * seconds * (2 * u64::from(self.strata)).min(100 * SAMPLES)
             / SAMPLES
     }
 
@@ -148,7 +151,7 @@ impl Sampling {
 
     /// The same from two pieces of each stratum.
     fn sample_row_sets(&self, sets: &RowSets, all: u64) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
-        let sampled = self.states_sampled().min(all / 2);
+        let sampled = self.states_sampled(sets.n()).min(all / 2);
         // Orbits that are counted together are best sampled together.
         let together = sets.work(&sets.together(sets.len() / 2));
         let number = (sampled / (2 * together)).clamp(STRATA_MIN, STRATA_MAX);
