@@ -79,8 +79,7 @@ const fn states_per_s(kernel: Kernel) -> u64 {
 impl Sampling {
     fn states_sampled(&self, n: BoardSize) -> u64 {
         let seconds = if n == self.n { SECONDS_SAMPLED } else { SECONDS_SCALED };
-        states_per_s(self.kernel) * seconds * (2 * u64::from(self.strata)).min(100 * SAMPLES)
-            / SAMPLES
+        states_per_s(self.kernel) * seconds * (2 * u64::from(self.strata)).min(100 * SAMPLES) / SAMPLES
     }
 
     /// The work of the multiplication and, if this very board is measured, its solutions: by some row sets of the board

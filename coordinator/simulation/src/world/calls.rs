@@ -159,7 +159,9 @@ impl World {
                 },
                 Asker::Planner { submission, step } => self.planned(submission, step, answer.is_ok()),
                 Asker::Concluder(run) => {
-                    if !matches!(answer, Ok(Answer::Finished(true))) {
+                    if matches!(answer, Ok(Answer::Finished(true))) {
+                        self.ask_again(run);
+                    } else {
                         self.coordinator.as_mut().expect("it answers").conclude_again(run);
                     }
                 }

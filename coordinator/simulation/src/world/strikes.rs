@@ -153,6 +153,16 @@ impl World {
         }
     }
 
+    /// An operator may ask for more when a run has its total: for second counts that nobody made, or for one job anew.
+    pub(super) fn ask_again(&mut self, run: RunId) {
+        let mut random = Random::new(run.get() ^ self.now);
+        if self.scenario.faults.contains(&Fault::Operator) && random.permille(300) {
+            let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
+            let of = if random.permille(700) { Blamed::Unmade } else { Blamed::Job(job) };
+            self.ask(Ask::Requeue(Requeue { run, of }), Asker::Nobody);
+        }
+    }
+
     /// The coordinator counts what it has to.
     pub(super) fn recount(&mut self) {
         let Some(coordinator) = &self.coordinator else { return };
