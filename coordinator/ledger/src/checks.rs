@@ -10,8 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
-use crate::jobs::accepted as accepted_of;
-use crate::{all_written, column, credential, job_id, json, rows_of, run_id, within, worker_id};
+use crate::jobs::{accepted as accepted_of, unmade_checks};
+use crate::{all_written, credential, job_id, json, rows_of, run_id, within, worker_id};
 
 /// Writes second counts that were opened or ended so, in this order.
 pub(super) async fn insert_checks(
@@ -96,21 +96,6 @@ pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<In
     let confirmed = confirmed.fetch_one(db).await?;
     let all = |text: &str| rows_of(text)?.into_iter().map(accepted_of).collect::<Result<_, _>>();
     Ok(InDoubt { counted: all(&counted)?, confirmed: all(&confirmed)? })
-}
-
-/// Jobs, of a run or of all, whose latest second count stayed unmade.
-pub(super) async fn unmade_checks(
-    db: impl SqliteExecutor<'_>,
-    run: Option<RunId>,
-) -> Result<Vec<JobId>, Error> {
-    let id = run.map(|run| column(run.get()));
-    let rows = query!(
-        r#"SELECT run AS "run!", job AS "job!"
-           FROM (SELECT run, job, outcome, max(id) FROM recheck WHERE ?1 IS NULL OR run = ?1 GROUP BY run, job)
-           WHERE outcome = 'unmade'"#,
-        id
-    );
-    rows.fetch_all(db).await?.into_iter().map(|row| job_id(row.run, row.job)).collect()
 }
 
 /// How many second counts of each run came out how; of a job, the latest that stayed unmade.

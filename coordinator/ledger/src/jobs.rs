@@ -8,10 +8,9 @@ use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::Blamed;
 use nqueens_scheduler::{Accepted, ChangedJob, JobState, JobStatus, Loaded, Needs, StoredJob};
-use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use crate::checks::unmade_checks;
 use crate::error::{Error, damaged};
 use crate::{
     ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, within,
@@ -170,6 +169,21 @@ pub(super) fn accepted(record: AcceptedRecord) -> Result<(JobId, Accepted), Erro
         cpu_us,
     };
     Ok((job_id(run, job)?, accepted))
+}
+
+/// Jobs, of a run or of all, whose latest second count stayed unmade.
+pub(super) async fn unmade_checks(
+    db: impl SqliteExecutor<'_>,
+    run: Option<RunId>,
+) -> Result<Vec<JobId>, Error> {
+    let id = run.map(|run| column(run.get()));
+    let rows = query!(
+        r#"SELECT run AS "run!", job AS "job!"
+           FROM (SELECT run, job, outcome, max(id) FROM recheck WHERE ?1 IS NULL OR run = ?1 GROUP BY run, job)
+           WHERE outcome = 'unmade'"#,
+        id
+    );
+    rows.fetch_all(db).await?.into_iter().map(|row| job_id(row.run, row.job)).collect()
 }
 
 /// The jobs of a run whose accepted result is blamed.

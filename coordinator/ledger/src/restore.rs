@@ -4,9 +4,9 @@ use nqueens_model::operator::{DiskRoom, WallTime};
 use nqueens_scheduler::{Dispatch, Millis, Run, Scheduler, Sums};
 use sqlx::sqlite::SqlitePool;
 
-use crate::checks::{open_checks, reputations, unmade_checks};
+use crate::checks::{open_checks, reputations};
 use crate::error::{Error, damaged};
-use crate::jobs::leases;
+use crate::jobs::{leases, unmade_checks};
 use crate::workers::sessions;
 use crate::{runs, slots, stored_sums, worker_rows};
 
