@@ -23,7 +23,9 @@ impl Dispatch {
     /// helps with the oldest job that is out.
     pub fn grant(&mut self, now: Millis, worker: WorkerId, wanted: Wanted) -> Vec<LeaseToken> {
         let mut granted = Vec::new();
-        let may = |worker: &&Worker| !worker.draining && self.distrusts(&worker.machine).is_none();
+        // A call of one that has left was given up, and came late: nobody would get its answer.
+        let is_there = |worker: &Worker| !worker.draining && !worker.left;
+        let may = |worker: &&Worker| is_there(worker) && self.distrusts(&worker.machine).is_none();
         let Some(Worker { machine, .. }) = self.workers.get(&worker).filter(may) else { return granted };
         let jobs_max = wanted.jobs.min(self.leases_left(machine));
         let size_max = wanted.job_states_max;

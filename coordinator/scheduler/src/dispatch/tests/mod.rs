@@ -233,6 +233,8 @@ fn a_worker_is_present_until_it_says_goodbye_or_misses_two_heartbeats() {
     assert!(!is_present(&world.dispatch, 3 * beat));
     world.dispatch.heartbeat(3 * beat + 1, worker, &[HeldLease { token, states: 0 }]);
     assert!(!is_present(&world.dispatch, 3 * beat + 1), "that was said before it left");
+    assert_eq!(world.dispatch.grant(3 * beat + 1, worker, Wanted::new(1, 1)), [], "and asked");
     world.dispatch.greet(3 * beat + 2, worker);
     assert!(is_present(&world.dispatch, 3 * beat + 2), "it is back");
+    assert_eq!(world.dispatch.grant(3 * beat + 2, worker, Wanted::new(1, 1)).len(), 1);
 }
