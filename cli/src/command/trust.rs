@@ -44,8 +44,8 @@ struct Of {
     #[arg(long, value_name = "WORKER")]
     worker: Option<WorkerChoice>,
 
-    /// Void none, and ask the workers that are connected again for the second counts that nobody made
-    // With a database alone there are none, and the run would be over at once.
+    /// Void none, and ask connected workers for the second counts that nobody made
+    // With a database alone there is no worker, and the run would be over at once.
     #[arg(long, conflicts_with = "db")]
     unmade: bool,
 }
