@@ -100,5 +100,8 @@ impl Drop for Background {
         // Fails where it has ended already.
         drop(self.child.kill());
         drop(self.child.wait());
+        if std::thread::panicking() {
+            eprintln!("process {} had said:\n{}", self.id(), self.said());
+        }
     }
 }

@@ -6,6 +6,7 @@ use nqueens_model::message::SyncResponse;
 
 use super::stage::{Stage, accepted, held, leases, told};
 use crate::CallError;
+use crate::outage::Outage;
 
 fn gone() -> CallError {
     CallError::Unavailable("connection refused".to_owned())
@@ -30,6 +31,18 @@ fn it_waits_longer_after_each_failure_but_never_gives_up() {
         stage.serve(0..1);
         assert_eq!(stage.jobs.len(), 1);
     }
+}
+
+#[test]
+fn each_reason_is_logged_at_once_and_some_again_after_1_3_7_and_15_minutes() {
+    let mut outage = Outage::begin(Duration::ZERO);
+    let mut warned = |minute, reason: u64| {
+        outage.is_to_be_warned_of(Duration::from_mins(minute), &CallError::Unavailable(reason.to_string()))
+    };
+    assert_eq!([0, 1, 0, 1, 2, 3].map(|reason| warned(0, reason)), [true, true, false, false, true, true]);
+    assert!(!warned(0, 4), "without an end it could fill the log");
+    let later: Vec<u64> = (1..=16).filter(|&minute| warned(minute, minute % 2)).collect();
+    assert_eq!(later, [1, 3, 7, 15]);
 }
 
 #[test]
