@@ -38,7 +38,12 @@ struct OfWorker {
     /// Those that stand.
     jobs: u64,
     sums: Totals,
+    /// Threads that it must have had, and the job that says so.
+    threads: (u128, u32),
 }
+
+/// What the clocks of a worker and of its coordinator may differ by, in microseconds: as coordinators have it.
+const CLOCKS_DIFFER_US: u128 = 60_000_000;
 
 /// The job that was read last, for the lines of its other results.
 #[derive(Default)]
@@ -154,12 +159,11 @@ impl Book {
                 .work
                 .note(|| format!("the result of job {number} did not come in the time of the run"));
         }
-        // Clocks differ a little, and times are rounded.
-        let span_ms = at.saturating_sub(self.header.created_at_ms).max(0).unsigned_abs() + 1_000;
-        if u128::from(result.elapsed_us) > u128::from(span_ms) * 1_010 {
-            self.faults
-                .work
-                .note(|| format!("the result of job {number} took longer than the run until then"));
+        let span_ms = at.saturating_sub(self.header.created_at_ms).max(0).unsigned_abs();
+        let span_us = u128::from(span_ms) * 1_000 + CLOCKS_DIFFER_US;
+        let threads = u128::from(result.elapsed_us).div_ceil(span_us);
+        if threads > worker.threads.0 {
+            worker.threads = (threads, number);
         }
         self.close_job();
         (self.latest.number, self.latest.worker) = (Some(number), result.worker);
@@ -238,7 +242,14 @@ impl Book {
 
     pub(crate) fn enter_worker(&mut self, line: WorkerLine) {
         let (id, nothing) = (line.worker, OfWorker::default());
-        let OfWorker { jobs, sums } = self.by_worker.get(&id).unwrap_or(&nothing);
+        let OfWorker { jobs, sums, threads: (threads, job) } = self.by_worker.get(&id).unwrap_or(&nothing);
+        if *threads > line.threads.into() {
+            self.faults.work.note(|| {
+                format!(
+                    "the result of job {job} took more time than the threads of worker {id} had until then"
+                )
+            });
+        }
         if *jobs != u64::from(line.jobs) {
             let said = line.jobs;
             self.faults.workers.note(|| format!("worker {id} has {jobs} results, not {said}"));

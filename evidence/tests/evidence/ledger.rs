@@ -15,6 +15,11 @@ use nqueens_model::id::RunId;
 
 /// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
+    ledger_of(n, solutions, 1, 1)
+}
+
+/// The same, with a worker that had so many threads and took so long.
+fn ledger_of(n: u32, solutions: u64, threads: u32, elapsed_us: u64) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Colours, 1 << 62);
     let job = plan.jobs().next().expect("a job");
@@ -48,7 +53,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
                 worker: 1,
                 epoch: 1,
                 states: 1,
-                elapsed_us: 1,
+                elapsed_us,
                 cpu_us: None,
                 reported_at_ms: 2,
             },
@@ -60,7 +65,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
             build,
             kernels,
             device: Some("abacus".to_owned()),
-            threads: 1,
+            threads,
             jobs: 1,
             counts: counts.into(),
         }),
@@ -96,6 +101,23 @@ fn large_counts_are_believed_as_they_are_and_not_wrapped() {
         CheckResult::Failed("the total 673090552 differs from the published count 4968057848".to_owned());
     assert_eq!(failed, [&(Check::Published, said)]);
     assert!(!wrapped.passed());
+}
+
+#[test]
+fn a_result_takes_no_longer_than_the_threads_of_its_worker_had() {
+    // The run took a millisecond; clocks may differ by a minute.
+    let minute = 60_001_000;
+    for threads in [1, 2, 64] {
+        let work = |elapsed_us| {
+            let found = verified(&ledger_of(6, 4, threads, elapsed_us)).findings;
+            found.into_iter().find(|(check, _)| *check == Check::Work).expect("it is made").1
+        };
+        let most = u64::from(threads) * minute;
+        assert!(matches!(work(most), CheckResult::Passed(_)), "{threads}");
+        let said =
+            "the result of job 0 took more time than the threads of worker 1 had until then".to_owned();
+        assert_eq!(work(most + 1), CheckResult::Failed(said));
+    }
 }
 
 #[test]
