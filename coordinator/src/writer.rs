@@ -12,7 +12,8 @@
 //! Each transaction holds only while this life of the coordinator is the newest: a coordinator that another has taken
 //! the place of ends.
 //!
-//! Each request is answered after the commit, so every answer survives a power cut. When a transaction fails, nothing
+//! Each request is answered after the commit, so every answer survives a power cut, but for drains: those last as long as the
+//! coordinator. When a transaction fails, nothing
 //! of it has happened: the state is read again from the database, and all its requests get the error.
 //!
 //! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for what nobody but that machine
@@ -36,7 +37,7 @@ use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
 
-use crate::clock::wall_time;
+use crate::clock::{uptime, wall_time};
 use crate::error::Error;
 use crate::history::Events;
 use crate::limits::CountLimits;
@@ -92,7 +93,8 @@ pub(crate) struct Writer {
     incarnation: Incarnation,
     key: [u8; 32],
     policy: Policy,
-    started: Instant,
+    /// By the [`uptime`].
+    started: Duration,
     /// What the ledger's clock showed then.
     began_at: WallTime,
     plans: Plans,
@@ -123,7 +125,7 @@ impl Writer {
         build: &str,
         plans: Plans,
     ) -> Result<Self, Error> {
-        let started = Instant::now();
+        let started = uptime();
         let begun = async {
             let mut db = database.begin().await?;
             let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
@@ -305,7 +307,7 @@ impl Writer {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
         let dispatch = Dispatch::new(self.policy, &self.key);
-        let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
+        let dispatch = dispatch.in_place_of(self.now(), self.scheduler.dispatch());
         let (readers, room) = (&self.database.readers, self.scheduler.room());
         match ledger::restore(readers, dispatch, room, (self.now(), self.ledger_time())).await {
             Ok(scheduler) => self.scheduler = scheduler,
@@ -326,7 +328,8 @@ impl Writer {
     }
 
     fn now(&self) -> Millis {
-        Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
+        Millis::try_from(uptime().saturating_sub(self.started).as_millis())
+            .expect("shorter than 500 million years")
     }
 }
 

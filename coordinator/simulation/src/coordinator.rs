@@ -118,7 +118,7 @@ impl Coordinator {
     pub(crate) fn recover(&mut self, now: Millis, ledger: &Ledger, invariants: &mut Invariants) -> Group {
         invariants.reread(self.clock(now));
         let dispatch = Dispatch::new(self.policy, ledger.key());
-        let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
+        let dispatch = dispatch.in_place_of(self.clock(now), self.scheduler.dispatch());
         self.scheduler = ledger.restore(dispatch, self.scheduler.room(), self.clock(now));
         let mut group = self.committing.take().expect("it was on its way");
         group.answers.iter_mut().for_each(|(.., answer)| *answer = Err(Failure::Unavailable));

@@ -111,7 +111,7 @@ impl Dispatch {
 
     /// The same, of a worker that was heard of in another time.
     pub(super) fn may_count_within(&self, now: Millis, worker: &Worker, time: Millis) -> bool {
-        let seen = worker.seen.or(self.expects_earlier.then_some(0));
+        let seen = worker.seen.or(self.earlier_seen);
         let heard = seen.is_some_and(|seen| now.saturating_sub(seen) <= time);
         let is_free = !worker.draining && !worker.machine.credential.is_own();
         heard && is_free && self.distrusts(&worker.machine).is_none()

@@ -227,7 +227,7 @@ impl Dispatch {
 
     /// Revokes all leases, at no cost to their jobs; for a coordinator whose workers are all gone.
     pub fn release_all(&mut self) {
-        self.expects_earlier = false;
+        self.earlier_seen = None;
         for job in self.leases.keys().copied().collect::<Vec<_>>() {
             self.remove_leases(job);
             self.reopen(job, LeaseEnd::Unneeded);

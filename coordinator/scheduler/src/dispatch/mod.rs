@@ -155,8 +155,10 @@ pub struct Dispatch {
     undrawn: BTreeSet<JobId>,
     /// Runs that wait for their second counts and recounts alone, and since when.
     counted_since: BTreeMap<RunId, Millis>,
-    /// Workers known from before the coordinator's restart may still hold leases.
-    expects_earlier: bool,
+    /// Workers of which nothing was heard since all was read from the database may be there: they were heard of until then.
+    earlier_seen: Option<Millis>,
+    /// Workers that are asked to go, which the database does not have.
+    draining: BTreeSet<WorkerId>,
     key: Key,
     /// Times that all was read from the database in this life of the coordinator, less one.
     rereads: u64,
@@ -180,7 +182,8 @@ impl Dispatch {
             given_up: BTreeSet::new(),
             undrawn: BTreeSet::new(),
             counted_since: BTreeMap::new(),
-            expects_earlier: true,
+            earlier_seen: Some(0),
+            draining: BTreeSet::new(),
             key: Key::new(key),
             rereads: 0,
         }
@@ -189,8 +192,13 @@ impl Dispatch {
     /// The same, to be read again in place of an earlier one in the same life of the coordinator: what was asked of that one
     /// is not taken for an answer by this one.
     #[must_use]
-    pub fn in_place_of(self, earlier: &Self) -> Self {
-        Self { rereads: earlier.rereads + 1, ..self }
+    pub fn in_place_of(self, now: Millis, earlier: &Self) -> Self {
+        Self {
+            rereads: earlier.rereads + 1,
+            earlier_seen: Some(now),
+            draining: earlier.draining.clone(),
+            ..self
+        }
     }
 
     pub fn add_run(&mut self, mut run: Run) {
@@ -212,7 +220,8 @@ impl Dispatch {
 
     /// Adds a worker that the database has, or is to have, as it registered.
     pub fn add_worker(&mut self, id: WorkerId, worker: &Registration, credential: Credential) {
-        self.workers.entry(id).or_insert_with(|| Worker::new(worker, credential));
+        let known = self.workers.entry(id).or_insert_with(|| Worker::new(worker, credential));
+        known.draining = self.draining.contains(&id);
         self.worker_summary = None;
     }
 
@@ -263,7 +272,10 @@ impl Dispatch {
     /// Asks a worker to go; false if it has not registered.
     pub fn set_draining(&mut self, worker: WorkerId) -> bool {
         self.worker_summary = None;
-        self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
+        let Some(known) = self.workers.get_mut(&worker) else { return false };
+        known.draining = true;
+        self.draining.insert(worker);
+        true
     }
 
     /// The leases on a job, each with its holder: one, or two for a straggler.

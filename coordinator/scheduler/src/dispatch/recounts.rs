@@ -118,24 +118,27 @@ impl Dispatch {
     }
 
     /// The next job that is drawn and has its result: of as many as are wanted at least, or of more as long as the run goes on
-    /// anyway. What the coordinator counted for another reason is not drawn any more, and others come in its place.
+    /// anyway. What the coordinator counted for another reason is not drawn any more, and others come in its place;
+    /// so they do for what it can't recount.
     fn drawn(&self, run: &Run) -> Option<Task> {
         let order = &run.recounts;
         let wanted = recounts_wanted(self.policy.recounts_min, run.sums().differing) as usize;
         let max = if run.is_counted() { wanted } else { 2 * wanted.max(run.recounts_begun) };
         let places = (0..order.len() * ROUNDS).take(max.max(order.len()).saturating_mul(ROUNDS));
         let places = places.map(|place| (place / order.len(), order[place % order.len()]));
+        let job_of = |number| JobId { run: run.id(), number };
         let is_left = |(round, number): &(usize, u32)| match run.slot(*number).recounted {
             OWN => false,
+            _ if !self.is_modest(&job_of(*number)) => false,
             WHOLE => *round == 0,
             _ => true,
         };
         let mut due = places.filter(is_left).take(max).filter(|(round, number)| {
-            let (slot, job) = (run.slot(*number), JobId { run: run.id(), number: *number });
-            slot.state == JobState::Done && usize::from(slot.recounted) == *round && self.is_modest(&job)
+            let slot = run.slot(*number);
+            slot.state == JobState::Done && usize::from(slot.recounted) == *round
         });
         let (round, number) = due.next()?;
-        let job = JobId { run: run.id(), number };
+        let job = job_of(number);
         let part = self.key.lot(Lot::Recounts, job).wrapping_add(round as u64);
         Some(Task { job, why: Why::Drawn(part) })
     }

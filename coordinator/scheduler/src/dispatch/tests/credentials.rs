@@ -181,6 +181,20 @@ fn what_can_not_be_drawn_is_decided_all_the_same() {
 }
 
 #[test]
+fn others_are_drawn_in_place_of_what_can_not_be() {
+    let mut cluster = Cluster::new(0, true);
+    let alone = cluster.worker("alone");
+    cluster.count(alone, false);
+    for _ in 0..3 {
+        let Task { job, why } = cluster.dispatch.task(cluster.now).expect("one is drawn");
+        cluster.dispatch.give_up(job, why);
+    }
+    while cluster.recount() {}
+    let run = cluster.dispatch.run(cluster.run).expect("added");
+    assert_eq!(run.sums().checks.recounted, cluster.dispatch.recounts_wanted(run));
+}
+
+#[test]
 fn a_credential_that_was_wrong_under_two_names_is_out_and_its_confirmations_are_void() {
     let mut cluster = Cluster::new(1_000_000, true);
     let liars = [(); 3].map(|()| cluster.worker("liars"));

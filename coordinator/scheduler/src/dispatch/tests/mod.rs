@@ -238,3 +238,18 @@ fn a_worker_is_present_until_it_says_goodbye_or_misses_two_heartbeats() {
     assert!(is_present(&world.dispatch, 3 * beat + 2), "it is back");
     assert_eq!(world.dispatch.grant(3 * beat + 2, worker, Wanted::new(1, 1)).len(), 1);
 }
+
+#[test]
+fn workers_are_there_and_asked_to_go_as_before_after_all_was_read_again() {
+    let mut earlier = World::new(0).dispatch;
+    let [asked, free] = [1, 3].map(|id| WorkerId::new(id).unwrap());
+    assert!(earlier.set_draining(asked));
+    let (lease, now) = (earlier.policy.lease_ms, 10_000);
+    let mut dispatch = Dispatch::new(earlier.policy, &[7; 32]).in_place_of(now, &earlier);
+    for worker in [asked, free] {
+        dispatch.add_worker(worker, &registration("m", "reference", 2), Credential::shared());
+    }
+    let may_count = |at, worker| dispatch.may_count(at, dispatch.worker(worker).unwrap());
+    assert_eq!([now, now + lease, now + lease + 1].map(|at| may_count(at, free)), [true, true, false]);
+    assert!(!may_count(now, asked));
+}
