@@ -2,5 +2,4 @@
 
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILD_REVISION"), ")");
 
-/// The compiler's name of the platform.
 pub(crate) const TARGET: &str = env!("BUILD_TARGET");

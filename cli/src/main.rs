@@ -19,7 +19,6 @@ mod counting;
 mod engine_options;
 mod engines;
 mod exit;
-mod finding_lines;
 mod headings;
 mod join;
 mod ledger_file;

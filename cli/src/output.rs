@@ -36,7 +36,6 @@ impl Json {
     }
 }
 
-/// Prints a line for programs.
 pub(crate) fn print_json(line: impl Serialize) -> io::Result<()> {
     print_line(serde_json::to_string(&line)?)
 }
@@ -95,7 +94,6 @@ impl Write for Stdout {
     }
 }
 
-/// An error of stdout with its name.
 pub(crate) fn stdout_failed(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("can't write to stdout: {error}"))
 }

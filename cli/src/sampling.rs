@@ -14,11 +14,11 @@ use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{CHECKS_MIN, Report};
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_proto::random_bytes;
+use serde_json::json;
 
 use crate::choices::{Threads, kernels, runnable};
 use crate::engines::ENGINES;
-use crate::finding_lines::print_finding;
-use crate::output::{Json, thousands};
+use crate::output::{Json, harmless, print_line, thousands};
 use crate::progress::{LINE_EVERY, bar};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
@@ -108,6 +108,21 @@ impl SamplingOptions {
         }
         Ok((tally.recounted - tally.wrong, is_whole))
     }
+}
+
+/// Prints how a check went: in three columns, or as JSON.
+pub(crate) fn print_finding(json: Json, check: &str, result: &CheckResult) -> io::Result<()> {
+    let (outcome, what) = result.told();
+    let (check, what) = (harmless(check), harmless(what));
+    if !json.json {
+        return print_line(format_args!("{outcome:<7} {check:<12} {what}"));
+    }
+    let passed = match result {
+        CheckResult::Passed(_) => Some(true),
+        CheckResult::Failed(_) => Some(false),
+        CheckResult::NotMade(_) => None,
+    };
+    print_line(json!({ "check": check, "passed": passed, "detail": what }))
 }
 
 fn print_mismatch(json: Json, recount: &Recount, workers: &BTreeMap<u64, String>) -> io::Result<()> {

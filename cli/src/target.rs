@@ -150,7 +150,6 @@ impl Target {
         }
     }
 
-    /// The worker of this number or name.
     pub(crate) async fn find_worker(&mut self, choice: &WorkerChoice) -> anyhow::Result<WorkerId> {
         if let WorkerChoice::Id(worker) = choice {
             return Ok(*worker);

@@ -24,7 +24,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// When a process has to be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeLimit {
-    /// At the end of its Slurm job.
     Auto,
     After(Duration),
     At(Timestamp),

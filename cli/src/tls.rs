@@ -136,7 +136,6 @@ fn own_names() -> impl Iterator<Item = String> {
     own.into_iter().chain(["localhost", "127.0.0.1", "::1"].map(str::to_owned))
 }
 
-/// Reads a host's name or address.
 fn host(text: &str) -> Result<String, String> {
     is_host(text)
         .then(|| text.to_owned())

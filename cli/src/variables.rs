@@ -24,7 +24,7 @@ pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let checked = check(&commands, variables);
-    let commands = with_variables_but(commands, beaten(&arguments));
+    let commands = with_variables(commands, beaten(&arguments));
     let parsed = commands.try_get_matches_from(&arguments).map_err(|error| explain(error, &arguments));
     let parsed = parsed.and_then(|matches| checked.map(|()| matches));
     parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| leave(&error))
@@ -41,20 +41,16 @@ fn leave(said: &Error) -> ! {
     }
 }
 
-/// The commands with a variable for each of their options.
-pub(crate) fn with_variables(commands: Command) -> Command {
-    with_variables_but(commands, &[])
-}
-
-fn with_variables_but(commands: Command, beaten: &[&str]) -> Command {
+/// The commands with a variable for each of their options but the beaten ones.
+pub(crate) fn with_variables(commands: Command, beaten: &[&str]) -> Command {
     let commands = commands.mut_args(|arg| with_variable(arg, beaten));
-    commands.mut_subcommands(|command| with_variables_but(command, beaten))
+    commands.mut_subcommands(|command| with_variables(command, beaten))
 }
 
 /// Options whose variables do not count, because a worker's flag says otherwise: a join file stands for all of them.
 fn beaten(arguments: &[OsString]) -> &'static [&'static str] {
     const JOIN: &[&str] = &["join"];
-    const INSTEAD: &[&str] = &["coordinator", "token-file", "tls-ca", "tls-cert", "tls-key"];
+    const INSTEAD: &[&str] = &["coordinator", "token-file", "tls-ca"];
     let given = |longs: &[&str]| {
         arguments.iter().any(|argument| {
             let argument = argument.to_string_lossy();

@@ -47,7 +47,6 @@ pub trait Backend {
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError>;
 }
 
-/// The commands, for `sh`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Templates {
     pub submit: String,

@@ -52,7 +52,6 @@ pub struct FleetLimits {
     pub interval: u64,
 }
 
-/// The outcome of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Allocations to remove from the batch system now. The workers of those that run drain.

@@ -38,7 +38,6 @@ where
     }
 }
 
-/// The half of a [`WireCodec`] that reads.
 pub(crate) struct WireDecoder<In>(PhantomData<In>);
 
 impl<In: Message + Default> Decoder for WireDecoder<In> {

@@ -3,11 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
-use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
-use tower::{Service, ServiceExt, service_fn};
 
 use crate::tls::ClientTls;
 
@@ -42,26 +38,15 @@ pub fn connect(url: &str, tls: Option<&ClientTls>) -> Result<Channel, InvalidAdd
         .tcp_nodelay(true);
     match (endpoint.uri().scheme_str(), tls) {
         (Some("http"), None) => Ok(endpoint.connect_lazy()),
-        (Some("https"), Some(tls)) => Ok(encrypted(&endpoint, tls)),
+        (Some("https"), Some(tls)) => {
+            let host = endpoint.uri().host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            let endpoint = endpoint.tls_config(tls.0.clone().domain_name(host));
+            Ok(endpoint.map_err(|error| invalid(error.to_string()))?.connect_lazy())
+        }
         (Some("https"), None) => {
             Err(invalid("https:// wants --tls-ca, by which the coordinator is known".to_owned()))
         }
         (Some("http"), Some(_)) => Err(invalid("there is --tls-ca, and http:// goes without TLS".to_owned())),
         _ => Err(invalid("it does not begin with http:// or https://".to_owned())),
     }
-}
-
-fn encrypted(endpoint: &Endpoint, tls: &ClientTls) -> Channel {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let tls = tls.clone();
-    endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
-        let (mut tcp, tls) = (tcp.clone(), tls.clone());
-        async move {
-            let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-            let stream = tcp.ready().await?.call(uri).await?.into_inner();
-            Ok::<_, Box<dyn Error + Send + Sync>>(TokioIo::new(tls.connect(stream, &host).await?))
-        }
-    }))
 }

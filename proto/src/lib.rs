@@ -18,7 +18,6 @@ pub mod request_id;
 pub mod tls;
 mod token;
 
-/// Generated messages, clients and servers.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated code")]
 pub mod v1 {
     tonic::include_proto!("nqueens.v1");

@@ -1,20 +1,14 @@
 //! TLS: the caller's end of a connection.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
-use std::sync::Arc;
 
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::client::verify_server_name;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, CertificateError, RootCertStore};
+use tonic::transport::{Certificate, ClientTlsConfig};
 
 /// What was given is no certificate or no key, or they don't fit; nothing of what was there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +16,6 @@ pub enum InvalidPem {
     /// Nothing that begins with `-----BEGIN CERTIFICATE-----`, or it does not end well.
     #[error("it contains no certificate; it must be PEM text")]
     Certificate,
-    /// No private key.
     #[error("it contains no private key; it must be PEM text")]
     Key,
     /// Both are there and are of no use.
@@ -45,7 +38,6 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, InvalidP
     found.ok().filter(|found| !found.is_empty()).ok_or(InvalidPem::Certificate)
 }
 
-/// The private key in a PEM text.
 pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, InvalidPem> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|_| InvalidPem::Key)
 }
@@ -58,14 +50,13 @@ pub fn is_for(pem: &[u8], host: &str) -> bool {
         .is_ok_and(|certificate| name.is_ok_and(|name| verify_server_name(&certificate, &name).is_ok()))
 }
 
-/// Whether a text is a host's name or address.
 pub fn is_host(text: &str) -> bool {
     ServerName::try_from(text).is_ok()
 }
 
-/// By what a caller knows its coordinator. Nothing prints it.
-#[derive(Clone)]
-pub struct ClientTls(Arc<ClientConfig>);
+/// By what a caller knows its coordinator.
+#[derive(Clone, Debug)]
+pub struct ClientTls(pub(crate) ClientTlsConfig);
 
 impl ClientTls {
     /// Trusts a coordinator whose certificate is one of these, or comes from one of these authorities; PEM texts.
@@ -74,25 +65,7 @@ impl ClientTls {
         for certificate in certificates(trusted)? {
             roots.add(certificate)?;
         }
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&TLS13])
-            .expect("ring has TLS 1.3")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols.push(b"h2".to_vec());
-        Ok(Self(Arc::new(config)))
-    }
-
-    /// Shakes hands with the coordinator at this address.
-    pub(crate) async fn connect(&self, stream: TcpStream, host: &str) -> io::Result<TlsStream<TcpStream>> {
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
-    }
-}
-
-impl fmt::Debug for ClientTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientTls(..)")
+        Ok(Self(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(trusted))))
     }
 }
 
@@ -127,7 +100,6 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
-/// Why the coordinator's certificate is refused.
 fn distrust(error: &CertificateError) -> String {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

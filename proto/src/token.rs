@@ -35,7 +35,6 @@ impl Token {
         presented.is_some_and(|presented| self.is(presented))
     }
 
-    /// The token.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -45,7 +45,6 @@ impl Document {
 pub type DocumentWriter =
     fn(Document, &Handle, &Reader, &RunRow, PipeWriter) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-/// Where documents are written.
 pub(crate) struct Documents {
     write: Option<DocumentWriter>,
     writing: Arc<Semaphore>,
@@ -57,7 +56,6 @@ impl Documents {
         Self { write, writing: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Whether there are any.
     pub(crate) fn are_written(&self) -> bool {
         self.write.is_some()
     }

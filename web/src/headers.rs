@@ -28,7 +28,6 @@ pub(crate) async fn guard(mut response: Response) -> Response {
     response
 }
 
-/// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File {
     pub(crate) path: &'static str,

@@ -32,4 +32,4 @@ mod words;
 pub use documents::{Document, DocumentWriter};
 pub use picture::MAP_CELLS;
 pub use router::pages;
-pub use saved::Saved;
+pub use saved::saved;

@@ -29,22 +29,13 @@ pub(crate) const STREAM_LIFE: Duration = Duration::from_mins(10);
 
 #[derive(Deserialize)]
 pub(crate) struct RunQuery {
-    run: Option<String>,
+    pub(crate) run: Option<RunId>,
 }
 
-impl RunQuery {
-    /// The run that is asked for; an error is for who asked for none that can be.
-    pub(crate) fn run(&self) -> Result<Option<RunId>, (StatusCode, String)> {
-        let parsed = self.run.as_ref().map(|run| run.parse::<RunId>()).transpose();
-        parsed.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
-    }
-}
-
-pub(crate) async fn live(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQuery>) -> Response {
-    let run = match choice.run() {
-        Ok(run) => run,
-        Err(refusal) => return refusal.into_response(),
-    };
+pub(crate) async fn live(
+    State(shared): State<Arc<PageState>>,
+    Query(RunQuery { run }): Query<RunQuery>,
+) -> Response {
     if run.is_some_and(|run| shared.operator.watch().borrow().run(run).is_none()) {
         return (StatusCode::NOT_FOUND, "there is no such run here").into_response();
     }

@@ -6,10 +6,9 @@ use nqueens_coordinator::{Error, Operator, Sums, wall_time};
 use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{
-    DiskRoom, Event, EventView, Moment, RunStatus, RunView, WallTime, WorkerStatus, foremost,
-};
+use nqueens_model::operator::{Event, Moment, RunStatus, RunView, WorkerStatus, foremost};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::words;
 
@@ -54,37 +53,21 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
     let sums_of = |run: &RunStatus| snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
-    let picture = Picture {
-        at_ms: wall_time(),
-        documents: has_documents,
-        build: operator.build(),
-        disk: snapshot.room,
-        busy_workers: snapshot.busy_workers,
-        workers_seen: seen,
-        workers_listed: listed,
-        runs: runs.into_iter().map(|run| ShownRun::new(&sums_of(&run), run)).collect(),
-        workers,
-        events: events.iter().rev().take(EVENTS_SHOWN).rev().cloned().map(Event::view).collect(),
-    };
-    Ok(Overview { text: json(&picture).into(), foremost })
-}
-
-pub(crate) fn json(shown: &impl Serialize) -> String {
-    serde_json::to_string(shown).expect("its keys are text")
-}
-
-#[derive(Serialize)]
-struct Picture<'a> {
-    at_ms: WallTime,
-    documents: bool,
-    build: &'a str,
-    disk: Option<DiskRoom>,
-    busy_workers: usize,
-    workers_seen: usize,
-    workers_listed: usize,
-    runs: Vec<ShownRun>,
-    workers: Vec<WorkerStatus>,
-    events: Vec<EventView>,
+    let runs: Vec<_> = runs.into_iter().map(|run| ShownRun::new(&sums_of(&run), run)).collect();
+    let events = events.iter().rev().take(EVENTS_SHOWN).rev().cloned().map(Event::view);
+    let picture = json!({
+        "at_ms": wall_time(),
+        "documents": has_documents,
+        "build": operator.build(),
+        "disk": snapshot.room,
+        "busy_workers": snapshot.busy_workers,
+        "workers_seen": seen,
+        "workers_listed": listed,
+        "runs": runs,
+        "workers": workers,
+        "events": events.collect::<Vec<_>>(),
+    });
+    Ok(Overview { text: picture.to_string().into(), foremost })
 }
 
 /// A run, with what only the page shows.
@@ -121,36 +104,19 @@ impl ShownRun {
     }
 }
 
-/// What concerns one run only.
-#[derive(Serialize)]
-pub(crate) struct ShownDetail<'a> {
-    run: RunId,
-    map: JobMap,
-    /// Its jobs that are being counted.
-    counting: Option<u32>,
-    history: &'a [Moment],
-}
-
-/// How its jobs stand, each cell in a letter.
-#[derive(Serialize)]
-struct JobMap {
-    jobs_per_cell: u32,
-    cells: String,
-}
-
 /// What concerns one run only: the map of its jobs and how it went so far.
 pub(crate) async fn detail(operator: &Operator, run: RunId) -> Result<Arc<str>, Arc<Error>> {
     let groups = operator.job_state_histogram(run, MAP_CELLS).await?;
     let told = operator.detail(run).await?;
-    Ok(json(&ShownDetail::new(run, &groups, told.being_counted, &told.moments)).into())
+    Ok(detail_of(run, &groups, told.being_counted, &told.moments).to_string().into())
 }
 
-impl<'a> ShownDetail<'a> {
-    pub(crate) fn new(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, history: &'a [Moment]) -> Self {
-        let cells = groups.iter().copied().map(cell).collect();
-        let jobs_per_cell = groups.first().map_or(0, |group| group.iter().sum());
-        Self { run, map: JobMap { jobs_per_cell, cells }, counting, history }
-    }
+/// The same as JSON, with each cell of the map in a letter.
+pub(crate) fn detail_of(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, history: &[Moment]) -> Value {
+    let cells: String = groups.iter().copied().map(cell).collect();
+    let jobs_per_cell: u32 = groups.first().map_or(0, |group| group.iter().sum());
+    let map = json!({ "jobs_per_cell": jobs_per_cell, "cells": cells });
+    json!({ "run": run, "map": map, "counting": counting, "history": history })
 }
 
 /// How a group of jobs stands, in a letter: `q` has one in quarantine; `0`..`4` tells how much is done, none to all; `a`..`d`

@@ -50,12 +50,11 @@ pub fn pages(operator: &Operator, door: &Door, documents: DocumentWriter, public
 
 async fn document(
     State(shared): State<Arc<PageState>>,
-    Query(wanted): Query<RunQuery>,
+    Query(RunQuery { run }): Query<RunQuery>,
     document: Document,
 ) -> Response {
-    match wanted.run() {
-        Ok(Some(run)) => shared.documents.send(shared.operator.reader().clone(), run, document).await,
-        Ok(None) => (StatusCode::BAD_REQUEST, "name a run: ?run=RUN").into_response(),
-        Err(refusal) => refusal.into_response(),
-    }
+    let Some(run) = run else {
+        return (StatusCode::BAD_REQUEST, "name a run: ?run=RUN").into_response();
+    };
+    shared.documents.send(shared.operator.reader().clone(), run, document).await
 }

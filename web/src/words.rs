@@ -16,24 +16,13 @@ pub(crate) const fn plan(kind: PlanKind) -> &'static str {
 
 /// What came of the checks on a run, and what was done beyond counting each job once.
 pub(crate) fn checks(run: &RunStatus) -> (&'static str, String) {
-    let (checks, recounts) = (run.progress.checks, run.recounts);
-    let parts = recounts.agreed.saturating_add(recounts.differing);
-    let differing = match recounts.differing {
-        0 => "none".to_owned(),
-        some => thousands(some),
-    };
-    let made = [
-        (checks.agreed, "jobs counted twice alike".to_owned()),
-        (checks.settled, "decided by the coordinator".to_owned()),
-        (checks.open, "second counts pending".to_owned()),
-        (checks.unmade, "not made".to_owned()),
-        (parts, format!("parts counted again by the coordinator, {differing} differing")),
-    ];
-    let made: Vec<_> = made
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", thousands(count)))
-        .collect();
+    let parts = run.recounts.agreed.saturating_add(run.recounts.differing);
+    let recounts = (parts > 0).then(|| {
+        let (parts, differing) = (thousands(parts), thousands(run.recounts.differing));
+        format!("{parts} parts counted again by the coordinator, {differing} differing")
+    });
+    let checks = run.progress.checks.told().map(|told| format!("second counts: {told}"));
+    let made: Vec<_> = checks.into_iter().chain(recounts).collect();
     let more = if made.is_empty() { "no second counts".to_owned() } else { made.join("; ") };
     match &run.outcome {
         Some(outcome) => {

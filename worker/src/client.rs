@@ -11,15 +11,12 @@ use nqueens_worker_protocol::CallError;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A coordinator, as its workers see it: [`Client`] over gRPC, or one in the same process.
 pub trait Coordinator: Clone + Send + Sync + 'static {
-    /// Its address, for the log.
     fn address(&self) -> &str;
 
-    /// Introduces the worker.
     fn register(&self, worker: Registration) -> impl Future<Output = Result<Session, CallError>> + Send;
 
     /// Reports and asks for work; also the heartbeat.
@@ -32,7 +29,6 @@ pub enum WorkerError {
     /// A call failed, and waiting does not mend it.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// No engine passed its test.
     #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
     /// Engines have failed, and no other counts their jobs.

@@ -21,14 +21,12 @@ pub struct Crew {
     pub family: Family,
     /// What it runs on: an instruction set, or a device and its driver.
     pub device: String,
-    /// Number of threads.
     pub threads: NonZeroUsize,
     /// States that one thread visits in a second.
     pub states_per_s: f64,
 }
 
 impl Crew {
-    /// Threads on this machine's processor.
     pub fn of_cpu(Proof { kernel, states_per_s }: Proof, threads: NonZeroUsize) -> Self {
         let device: Vec<_> = std::iter::once(ARCH).chain(kernel.needs().iter().copied()).collect();
         Self {
@@ -46,7 +44,6 @@ impl Crew {
         Self { engine, kernel, family: kernel, device, threads: NonZeroUsize::MIN, states_per_s }
     }
 
-    /// Whether it keeps a device busy.
     fn is_device(&self) -> bool {
         self.engine.parse::<Kernel>().is_err()
     }
@@ -58,7 +55,6 @@ impl Crew {
     }
 }
 
-/// Threads of all crews.
 pub(crate) fn threads(crews: &[Crew]) -> u32 {
     let threads = crews.iter().map(|crew| crew.threads.get()).sum::<usize>();
     u32::try_from(threads).unwrap_or(u32::MAX)

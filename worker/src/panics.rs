@@ -2,7 +2,6 @@
 
 use std::any::Any;
 
-/// Its reason, for people.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

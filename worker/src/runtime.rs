@@ -27,7 +27,6 @@ const BREATH: Duration = Duration::from_millis(10);
 /// A disk that takes longer for a write has failed.
 const WRITE_MAX: Duration = Duration::from_secs(10);
 
-/// How a worker is set up.
 pub struct Config {
     /// What its owner calls it.
     pub name: String,
@@ -40,7 +39,6 @@ pub struct Config {
     pub factory: Arc<Factory>,
     /// Other engines that are offered.
     pub offered: Vec<KernelName>,
-    /// What they may take.
     pub memory: MemoryMax,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
@@ -120,6 +118,7 @@ impl<C: Coordinator> Runtime<C> {
             }
             let wake = conversation.wake_at().map(|at| begun + at);
             let wake = wake.into_iter().chain(progressed.then_some(rested)).min();
+            let (calling, call) = (self.call.is_some(), &mut self.call);
             let event = tokio::select! {
                 biased;
                 () = &mut stop, if !stopped => {
@@ -131,13 +130,18 @@ impl<C: Coordinator> Runtime<C> {
                     (stopped, abandoned) = (true, true);
                     ProtocolEvent::Stop
                 }
-                event = answer(&mut self.call) => event,
+                event = async { call.as_mut().expect("polled only then").await }, if calling => {
+                    self.call = None;
+                    event
+                }
                 () = self.pool.idle() => ProtocolEvent::Looked(self.pool.look()),
                 () = self.pool.progressed(), if !progressed => {
                     progressed = true;
                     continue;
                 }
-                () = reached(wake) => ProtocolEvent::Looked(self.pool.look()),
+                () = sleep_until(wake.unwrap_or(begun)), if wake.is_some() => {
+                    ProtocolEvent::Looked(self.pool.look())
+                }
             };
             if matches!(event, ProtocolEvent::Looked(_)) {
                 (rested, progressed) = (Instant::now() + BREATH, false);
@@ -203,25 +207,5 @@ impl<C: Coordinator> Runtime<C> {
                 ProtocolEvent::Failed { error, jitter }
             })
         }));
-    }
-}
-
-/// Waits for the answer to a call that may not have been made.
-async fn answer(call: &mut Option<CallFuture>) -> ProtocolEvent {
-    match call {
-        Some(answer) => {
-            let event = answer.await;
-            *call = None;
-            event
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a moment that may never come.
-async fn reached(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }

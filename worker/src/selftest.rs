@@ -32,7 +32,6 @@ const MEMORY: u64 = 1 << 30;
 /// What an engine showed in its test.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
-    /// The engine.
     pub kernel: Kernel,
     /// States that one thread visits in a second.
     pub states_per_s: f64,

@@ -7,7 +7,7 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::plan::PlanKind;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::choices::{plan_kind, plans, threads};
 use crate::counting;
@@ -37,17 +37,6 @@ pub(crate) struct BenchCommand {
     json: Json,
 }
 
-#[derive(Serialize)]
-struct BenchLine<'a> {
-    n: u32,
-    plan: &'static str,
-    kernel: &'a str,
-    threads: usize,
-    elapsed_s: f64,
-    total: String,
-    states: String,
-}
-
 impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         let n = self.n;
@@ -58,15 +47,15 @@ impl BenchCommand {
         let engines: Vec<_> = crews.flat_map(|crew| repeat_n(crew.engine, crew.threads.get())).collect();
         let count = counting::count(n, plan, &engines, self.engines.memory.bytes())?;
         let elapsed_s = count.elapsed.as_secs_f64();
-        let line = BenchLine {
-            n: n.get(),
-            plan: plan.name(),
-            kernel: &kernels,
-            threads: engines.len(),
-            elapsed_s,
-            total: count.outcome.total.to_string(),
-            states: count.states.to_string(),
-        };
+        let line = json!({
+            "n": n.get(),
+            "plan": plan.name(),
+            "kernel": &kernels,
+            "threads": engines.len(),
+            "elapsed_s": elapsed_s,
+            "total": count.outcome.total.to_string(),
+            "states": count.states.to_string(),
+        });
         let speed = speed(to_f64(count.states) / elapsed_s);
         let text = format!(
             "N = {n}: {} solutions in {elapsed_s:.3} s\n\

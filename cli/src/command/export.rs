@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{LedgerRow, Reader, RunRow};
 use nqueens_evidence::line::LedgerResult;
@@ -95,15 +95,15 @@ impl ExportCommand {
     }
 
     async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
-        if matches!(self.by, By::Bound1)
-            && let Some(why) = no_bounds(run)
-        {
-            bail!("{why}");
-        }
-        let mut out = csv::Writer::from_writer(self.output.open()?);
-        let is_by_bound1 = matches!(self.by, By::Bound1);
+        let (is_by_bound1, plan) = (matches!(self.by, By::Bound1), run.plan.kind());
         // Plans rows and border find orbits alone.
-        let has_solutions = !matches!(run.plan.kind(), PlanKind::Rows | PlanKind::Border);
+        let has_solutions = !matches!(plan, PlanKind::Rows | PlanKind::Border);
+        ensure!(
+            !(is_by_bound1 && has_solutions),
+            "a job of plan {plan} counts boards with the first row's queen in several columns, all in one sum: there are no \
+             subtotals by BOUND1; use --by job or --by class, or count a whole board with --plan rows or --plan border"
+        );
+        let mut out = csv::Writer::from_writer(self.output.open()?);
         let sum_row = |class: &str, n: String, bound1: String, counts: [String; 4]| {
             let bound1 = is_by_bound1.then_some(bound1);
             let counts = counts.into_iter().take(3 + usize::from(has_solutions));
@@ -165,22 +165,6 @@ impl ExportCommand {
         );
         Ok(())
     }
-}
-
-/// Why there are no subtotals by BOUND1, and what to do; `None` if there are.
-fn no_bounds(run: &RunRow) -> Option<String> {
-    let (plan, n) = (run.plan.kind(), run.plan.n());
-    Some(match plan {
-        PlanKind::Rows | PlanKind::Border => return None,
-        PlanKind::Colours => format!(
-            "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: there are no \
-             subtotals by BOUND1; use --by job or --by class, or count N = {n} with --plan rows or --plan border"
-        ),
-        PlanKind::Cells => format!(
-            "a job of plan {plan} counts boards with the first row's queen in several columns, all in one sum: there are \
-             no subtotals by BOUND1; use --by job or --by class"
-        ),
-    })
 }
 
 struct JobRow<'a> {

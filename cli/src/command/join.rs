@@ -48,15 +48,8 @@ pub(crate) struct CreateCommand {
     output: OutputFile,
 }
 
-impl JoinCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<()> {
-        let Self::Create(create) = self;
-        create.execute()
-    }
-}
-
 impl CreateCommand {
-    fn execute(self) -> anyhow::Result<()> {
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
         let token = self.token()?.map(|token| text(token.as_bytes())).transpose()?;
         let certificate = self.tls.pem()?.map(|pem| text(&pem)).transpose()?;

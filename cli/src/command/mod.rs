@@ -77,6 +77,7 @@ enum Command {
     Run(run::RunCommand),
     Coordinator(coordinator::CoordinatorCommand),
     Worker(worker::WorkerCommand),
+    #[command(subcommand)]
     Fleet(fleet::FleetCommand),
     #[command(subcommand)]
     Join(join::JoinCommand),
@@ -122,7 +123,7 @@ impl Command {
 
 /// All commands with their options, each with its variable.
 fn commands() -> clap::Command {
-    variables::with_variables(Arguments::command())
+    variables::with_variables(Arguments::command(), &[])
 }
 
 /// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
@@ -145,7 +146,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Report(report) => return report.execute(),
         Command::Estimate(estimate) => return estimate.execute(),
         Command::Doctor(doctor) => return doctor.execute(),
-        Command::Join(join) => join.execute(),
+        Command::Join(join::JoinCommand::Create(create)) => create.execute(),
         Command::Status(status) => status.execute(),
         Command::Pause(run) => run.to(RunState::Paused, false),
         Command::Resume(resume) => resume.execute(),

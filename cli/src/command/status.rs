@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
-use nqueens_model::operator::{
-    CheckCounts, DiskRoom, Interval, Progress, Recounts, RunStatus, RunView, Standing,
-};
-use serde::Serialize;
+use nqueens_model::operator::{Interval, Progress, Recounts, RunStatus, Standing};
+use serde_json::json;
 
 use crate::checkup::describe_disk;
 use crate::names::RunPrefix;
@@ -31,13 +29,6 @@ pub(crate) struct StatusCommand {
     json: Json,
 }
 
-#[derive(Serialize)]
-struct Statuses {
-    runs: Vec<RunView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    disk: Option<DiskRoom>,
-}
-
 impl StatusCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         let (runs, disk) = block_on(async {
@@ -52,7 +43,8 @@ impl StatusCommand {
             Ok((runs, target.disk().await?))
         })?;
         if self.json.json {
-            print_json(Statuses { runs: runs.into_iter().map(RunStatus::view).collect(), disk })?;
+            let runs: Vec<_> = runs.into_iter().map(RunStatus::view).collect();
+            print_json(json!({ "runs": runs, "disk": disk }))?;
         } else {
             let heads = ["RUN", ">N", "PLAN", "STATE", ">JOBS DONE", ">TIME LEFT", "TOTAL"];
             print_table(&heads, runs.iter().map(row))?;
@@ -105,11 +97,10 @@ fn remarks(run: &RunStatus) -> Vec<String> {
 /// What became of jobs that were counted more than once, or failed.
 pub(super) fn concerns(run: &RunStatus) -> impl Iterator<Item = String> {
     let progress = &run.progress;
-    let checks = CheckCounts { recounted: 0, ..progress.checks } != CheckCounts::default();
     let recounts = run.recounts != Recounts::default();
     let concerns = [
         (progress.quarantined > 0).then(|| describe_quarantine(progress)),
-        checks.then(|| describe_checks(progress.checks)),
+        progress.checks.told().map(|told| format!("second counts: {told}")),
         recounts.then(|| describe_recounts(run.recounts, run.parts_estimate())),
     ];
     concerns.into_iter().flatten()
@@ -124,20 +115,6 @@ fn describe_quarantine(progress: &Progress) -> String {
         format!("the run is {}, so they are not counted again", progress.state.name())
     };
     format!("{jobs} in quarantine; {what}")
-}
-
-/// What became of results that a second machine was to count, in words.
-fn describe_checks(CheckCounts { open, agreed, settled, unmade, confirmed, .. }: CheckCounts) -> String {
-    let parts = [
-        (agreed, "agree"),
-        (settled, "settled by a third count"),
-        (open, "pending"),
-        (unmade, "not made"),
-        (confirmed, "under another credential or by the coordinator"),
-    ];
-    let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
-    let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
-    format!("second counts: {}", parts.join(", "))
 }
 
 /// Below this many recounts wrong results could hide easily.

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::credential::Credential;
-use nqueens_model::operator::{Blamed, MachineName, RunView, TrustChange};
-use serde::Serialize;
+use nqueens_model::operator::{Blamed, MachineName, TrustChange};
 
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
@@ -85,17 +84,11 @@ impl RequeueCommand {
         } else {
             format!("{} voided", counted(jobs, "result"))
         };
-        let line = Requeued { run: run.view(), requeued: jobs };
+        let mut line = serde_json::to_value(run.view())?;
+        line["requeued"] = jobs.into();
         self.json.print(line, format_args!("run {id} is {state}: {done}"))?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-#[derive(Serialize)]
-struct Requeued {
-    #[serde(flatten)]
-    run: RunView,
-    requeued: u64,
 }
 
 /// Marks a machine untrusted: it gets no more jobs, and other machines count past results of it again.

@@ -1,7 +1,8 @@
 //! `nqueens verify`: checks an exported ledger from the file alone, or a run in a database.
 
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use nqueens_evidence::sample::{Claim, Sample};
 use nqueens_evidence::verdict::Verdict;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::engine::{Control, Stopped};
+use serde_json::json;
 
 use crate::exit::{INTERRUPTED, NOT_CONFIRMED, misuse};
-use crate::finding_lines::{print_finding, print_run, print_verdict};
 use crate::ledger_file;
 use crate::ledger_source::LedgerSource;
 use crate::names::RunPrefix;
-use crate::output::{Json, thousands};
+use crate::output::{Json, counted, thousands};
 use crate::runtime::block_on;
-use crate::sampling::{SamplingOptions, interruptible};
+use crate::sampling::{SamplingOptions, interruptible, print_finding};
 
 /// Checks a ledger file written by 'nqueens export --format ledger', or with --db a run in a database.
 ///
@@ -75,7 +76,8 @@ impl VerifyCommand {
             (0, true)
         };
         let verdict = report.verdict(recounted);
-        print_verdict(self.json, &verdict)?;
+        let (word, why) = verdict.told();
+        self.json.print(json!({ "verdict": word, "detail": why }), &verdict)?;
         Ok(match verdict {
             Verdict::Wrong(_) => ExitCode::FAILURE,
             _ if !is_whole => ExitCode::from(INTERRUPTED),
@@ -141,4 +143,16 @@ impl VerifyCommand {
         report.add(Check::Jobs, CheckResult::NotMade(what));
         Ok((report, sample))
     }
+}
+
+fn print_run(
+    json: Json,
+    (run, subject): (impl Display, &str),
+    plan: impl Display,
+    jobs: u64,
+) -> io::Result<()> {
+    let object =
+        json!({ "run": run.to_string(), "subject": subject, "plan": plan.to_string(), "jobs": jobs });
+    let jobs = counted(jobs, "job");
+    json.print(object, format_args!("run {run}, {subject}, plan {plan}, {jobs}"))
 }

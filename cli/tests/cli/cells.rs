@@ -161,7 +161,7 @@ fn a_cluster_counts_a_board_though_a_worker_is_killed() {
     });
     west.kill();
     let workers = [coordinator.worker(&place, "north", &[]), coordinator.worker(&place, "south", &[])];
-    let watched = place.stdout(&format!("watch all --interval 0.2 --coordinator {url}"));
+    let watched = place.stdout(&format!("watch --interval 0.2 --coordinator {url}"));
     let listed = place.stdout("solutions 11 --cells board --format rows").lines().count();
     let status = place.json(&format!("status {cells} --coordinator {url} --json"));
     assert_eq!(status["runs"][0]["total"], listed.to_string());

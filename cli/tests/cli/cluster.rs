@@ -27,7 +27,7 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     let ten = submit("10 --plan rows --job-states 2000");
     let eleven = submit("11 --plan border --priority 3");
     let workers = [coordinator.worker(&place, "west", &[]), coordinator.worker(&place, "east", &[])];
-    let watched = place.stdout(&format!("watch all --interval 0.2 --coordinator {url}"));
+    let watched = place.stdout(&format!("watch --interval 0.2 --coordinator {url}"));
     let last: Vec<_> = watched.lines().rev().take(2).collect();
     let done = |id: &str, n: u32, total: &str| {
         let line = format!("{id}  N = {n}: done, TOTAL {total}, equal to the published count");
@@ -200,7 +200,7 @@ fn addresses_that_cant_be_had() {
     assert!(said.starts_with("can't listen on nonsense: "), "{said}");
     let address = address.clone();
     assert_eq!(coordinator.stop().code, 0);
-    let commands = ["status", "submit 8", "workers --drain 7", "watch all"];
+    let commands = ["status", "submit 8", "workers --drain 7", "watch"];
     let start =
         |command| Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")));
     for mut command in commands.map(start) {

@@ -92,7 +92,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
     // A line for each run.
     let watch = |more: &str| -> [String; 2] {
         let mut watch =
-            Background::start(&mut place.command(&format!("watch all --plain --interval 0.2 {more} {at}")));
+            Background::start(&mut place.command(&format!("watch --plain --interval 0.2 {more} {at}")));
         let lines: Vec<_> = watch.stdout().lines().take(2).map(|line| line.expect("text")).collect();
         [&counted, &waiting]
             .map(|run| lines.iter().find(|line| line.contains(run)).expect("its line").clone())

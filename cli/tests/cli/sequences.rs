@@ -64,7 +64,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     let submit = |board: &str| place.stdout(&format!("submit {board} --coordinator {}", coordinator.url()));
     let runs = ["12 --plan colours", "1", "5 --plan rows", "12 --plan border", "2"].map(submit);
     let mut worker = coordinator.worker(&place, "one", &[]);
-    place.stdout(&format!("watch all --plain --interval 0.2 --coordinator {}", coordinator.url()));
+    place.stdout(&format!("watch --plain --interval 0.2 --coordinator {}", coordinator.url()));
     worker.signal("-TERM");
     assert_eq!(worker.end().code, 0);
     for sequence in Sequence::ALL.map(Sequence::name) {

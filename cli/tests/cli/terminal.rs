@@ -253,7 +253,7 @@ fn a_database_is_watched_without_a_coordinator() {
     assert_eq!(watch.end(), 0);
     let lines = place.stdout(&format!("cancel {run} --yes --db queens.db"));
     assert!(lines.contains("cancelled"), "{lines}");
-    let lines = place.stdout("watch all --db queens.db");
+    let lines = place.stdout("watch --db queens.db");
     assert_eq!(lines, format!("{run}  N = 20: cancelled\n"));
 }
 

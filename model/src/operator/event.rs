@@ -76,17 +76,7 @@ impl EventKind {
 
     /// Whether somebody should look after it.
     pub const fn is_problem(self) -> bool {
-        match self {
-            Self::RunPlanned | Self::RunChanged | Self::RunDone | Self::DiskRoomy => false,
-            Self::RunFailed
-            | Self::RunStalled
-            | Self::JobsQuarantined
-            | Self::WorkerLost
-            | Self::WorkerStalled
-            | Self::EngineFailed
-            | Self::MachineDistrusted
-            | Self::DiskShort => true,
-        }
+        !matches!(self, Self::RunPlanned | Self::RunChanged | Self::RunDone | Self::DiskRoomy)
     }
 }
 

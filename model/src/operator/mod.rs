@@ -2,8 +2,6 @@
 
 mod estimate;
 mod event;
-mod fleet;
-mod history;
 mod outcome;
 mod progress;
 mod run;
@@ -11,13 +9,11 @@ mod worker;
 
 pub use estimate::Interval;
 pub use event::{Event, EventKind, EventView};
-pub use fleet::Fleet;
-pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate, recounts_wanted};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{
-    Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, RunView, Submission, TrustChange,
-    foremost,
+    Blamed, CoordinatorStatus, DiskRoom, Fleet, Moment, Recounts, RunDetail, RunState, RunStatus, RunView,
+    Submission, TrustChange, foremost,
 };
 pub use worker::{MachineName, Worker, WorkerName, WorkerStatus};
 

@@ -140,15 +140,8 @@ impl TotalEstimate {
 pub enum Missing {
     Estimate,
     Agreement(TotalEstimate),
-    Checks {
-        made: u64,
-        wanted: u32,
-    },
-    Recounts {
-        made: u64,
-        wanted: u32,
-    },
-    /// So many second counts were not made.
+    Checks { made: u64, wanted: u32 },
+    Recounts { made: u64, wanted: u32 },
     Open(u32),
 }
 

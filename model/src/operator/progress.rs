@@ -104,6 +104,22 @@ pub struct CheckCounts {
     pub recounted: u32,
 }
 
+impl CheckCounts {
+    /// What became of them, for people; `None` if there were none.
+    pub fn told(self) -> Option<String> {
+        let parts = [
+            (self.agreed, "agree"),
+            (self.settled, "settled by a third count"),
+            (self.open, "pending"),
+            (self.unmade, "not made"),
+            (self.confirmed, "under another credential or by the coordinator"),
+        ];
+        let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
+        let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
 /// How fast a run goes: an average over its latest results.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {

@@ -7,7 +7,7 @@ use nqueens_kernel::plan::{Fingerprint, Plan};
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::{MachineName, Outcome, Progress, Standing, WallTime};
+use super::{Interval, MachineName, Outcome, Progress, Standing, WallTime};
 use crate::id::{RunId, WorkerId};
 use crate::json;
 
@@ -197,6 +197,36 @@ pub struct TrustChange {
     pub machines: MachineName,
     /// Whether they are trusted from now on.
     pub trusted: bool,
+}
+
+/// A span of a run's time, and how far the run was at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    #[serde(rename = "at_ms")]
+    pub at: WallTime,
+    /// Share of the estimated work that was done, `0.0..=1.0`.
+    pub share_done: f64,
+    pub states_per_s: f64,
+    pub total: Option<Interval>,
+}
+
+/// What a coordinator tells of one run alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunDetail {
+    pub moments: Vec<Moment>,
+    /// How many of its leased jobs are being counted, the others wait in their workers' queues; `None` if nobody can say.
+    pub being_counted: Option<u32>,
+}
+
+/// A fleet, as it tells the coordinator again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fleet {
+    /// Its folder and host: whoever has the same is the same fleet.
+    pub place: String,
+    /// It was told to submit beside others.
+    pub also: bool,
+    /// Without another word from it for so long, it is gone.
+    pub seconds: u32,
 }
 
 /// What a coordinator says of itself.

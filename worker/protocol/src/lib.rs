@@ -30,7 +30,6 @@ pub use conversation::Conversation;
 /// Time since a moment of the caller's choosing, the same for a whole conversation.
 pub type Moment = Duration;
 
-/// How a conversation begins.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// How the worker introduces itself.
@@ -58,20 +57,15 @@ pub struct SpoolContents {
     pub results: Vec<JobResult>,
 }
 
-/// What has happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProtocolEvent {
     /// The threads got on, gave up what they were told to, or [`Conversation::wake_at`] has come.
     Looked(Look),
     /// The worker's owner tells it to go.
     Stop,
-    /// Answer to [`Action::Register`].
     Registered(Session),
-    /// Answer to [`Action::Sync`].
     Answered(SyncResponse),
-    /// A call failed.
     Failed {
-        /// Why.
         error: CallError,
         /// Random, in `0.0..1.0`: the next pause is longer by this part of it, so that workers do not come back together.
         jitter: f64,
@@ -105,11 +99,8 @@ pub enum Action {
 /// A change of the spool: done as a whole and safe from a power cut, or not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Add these results.
     Append(Vec<JobResult>),
-    /// Remove all results.
     Clear,
-    /// Replace all results by these.
     Rewrite(Vec<JobResult>),
     /// Set these aside for somebody to look at; they stay among the others for now.
     Reject(Vec<JobResult>),
@@ -126,7 +117,6 @@ pub struct Look {
     pub faults: Vec<String>,
 }
 
-/// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
     /// The lease, with the states visited so far.
@@ -135,22 +125,17 @@ pub struct JobProgress {
     pub left: u64,
 }
 
-/// What a worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Results that the coordinator took.
     pub accepted: u64,
-    /// Results that it did not.
     pub refused: u64,
     /// Results that could not be reported before the end; a spool has them.
     pub unreported: usize,
     /// Leases that could not be handed back; they will run out.
     pub unreturned: usize,
-    /// Why it ended.
     pub reason: EndReason,
 }
 
-/// Why a worker ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndReason {
     /// Its owner told it to go.
@@ -164,7 +149,6 @@ pub enum EndReason {
     TimeUp,
 }
 
-/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The coordinator will never take this worker's calls as they are.
@@ -173,10 +157,8 @@ pub enum CallError {
     /// The coordinator can't be reached, or can't store anything, for now.
     #[error("the coordinator did not answer: {0}")]
     Unavailable(String),
-    /// The coordinator has forgotten this worker.
     #[error("the coordinator does not know this worker")]
     Unregistered,
-    /// An answer that makes no sense.
     #[error("the coordinator's answer is wrong: {0}")]
     Answer(String),
 }

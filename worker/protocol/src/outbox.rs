@@ -26,6 +26,7 @@ pub(crate) struct Outbox {
 }
 
 /// What is known of the spool.
+#[derive(Default)]
 struct SpoolState {
     name: String,
     /// Number of results, of all that there ever were in the outbox, that were put there or needed not be.
@@ -55,17 +56,8 @@ impl Outbox {
         if !results.is_empty() {
             info!(results = results.len(), spool = %name, "reporting results of an earlier worker");
         }
-        let spool = SpoolState {
-            name,
-            stored: results.len() as u64,
-            held: results.len(),
-            store_at: None,
-            failing: false,
-            untidy: false,
-            rewrite_from: REWRITE_FROM,
-            rejected: Vec::new(),
-            writing: false,
-        };
+        let (stored, held) = (results.len() as u64, results.len());
+        let spool = SpoolState { name, stored, held, rewrite_from: REWRITE_FROM, ..SpoolState::default() };
         Self { results: results.into(), gone: 0, spool: Some(spool) }
     }
 

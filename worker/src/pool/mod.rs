@@ -69,11 +69,12 @@ pub struct MemoryMax {
     pub all: u64,
 }
 
-/// What a thread does next.
 enum Task {
     /// Take a job apart; `waiting` is the number of jobs behind it.
-    Split { lease: Lease, waiting: usize },
-    /// Count pieces.
+    Split {
+        lease: Lease,
+        waiting: usize,
+    },
     Count(Arc<PieceBatch>),
 }
 
@@ -177,7 +178,6 @@ impl PoolState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread's life.
     fn count(&self, crew: &Crew) {
         let mut clock = ThreadClock::start();
         let Some(mut solver) = self.solver(crew) else { return self.lose(crew, "its engine can't be made") };
@@ -421,7 +421,6 @@ impl PoolState {
         self.leave(queue, Err(ReturnedLease { token, failure: Some(line(reason)) }));
     }
 
-    /// A job leaves the pool.
     fn leave(&self, queue: &mut Queue, finished: Result<JobResult, ReturnedLease>) {
         queue.finished.push(finished);
         self.progressed.notify_one();
@@ -435,5 +434,4 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(NUMBER_MAX)
 }
 
-/// Why an engine can't go on.
 struct EngineFault(String);

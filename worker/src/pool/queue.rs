@@ -38,7 +38,6 @@ pub(super) struct Queue {
 /// A job that threads are at work on.
 pub(super) struct ActiveJob {
     pub(super) lease: Lease,
-    /// The engine that counts it.
     pub(super) kernel: KernelName,
     /// It was in a batch that came to nothing, and from now on shares none with other jobs.
     pub(super) alone: bool,
@@ -69,7 +68,6 @@ pub(super) struct PartCounts {
     firsts: Arc<[u64]>,
 }
 
-/// What counting a piece gave.
 pub(super) struct PieceTally {
     pub(super) tally: UnitTally,
     /// What was found in parts of the job: all of it.
@@ -174,7 +172,6 @@ impl Queue {
         self.active.iter().position(|job| job.lease.token == token)
     }
 
-    /// A batch is not counted any longer.
     pub(super) fn end(&mut self, batch: &Arc<PieceBatch>) {
         self.batches.retain(|other| !Arc::ptr_eq(other, batch));
     }
@@ -220,7 +217,6 @@ impl PieceBatch {
         Some(batch)
     }
 
-    /// Counts the pieces.
     pub(super) fn count(&self, solver: &mut Solver) -> Result<Vec<PieceTally>, Stopped> {
         let mut orbits = vec![0_u64; self.firsts.len()];
         let mut add = |orbit, solutions| {

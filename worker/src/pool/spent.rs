@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
-    /// By the clock.
     pub(super) wall: Duration,
     /// Of the processor, with what else the thread did for it: taking jobs apart, and waiting for the queue.
     pub(super) cpu: Duration,

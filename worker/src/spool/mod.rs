@@ -39,30 +39,16 @@ const RESULTS: &str = "results";
 /// About to take its place.
 const NEW: &str = "results.new";
 
-/// Why a spool can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// Another process uses it.
     #[error("another worker uses the spool {0}; give each worker a --spool of its own")]
     InUse(PathBuf),
-    /// The directory can't be made, read or written.
     #[error("can't use the spool {dir}: {problem}; choose another --spool")]
-    Unusable {
-        /// The spool's directory.
-        dir: PathBuf,
-        /// In the system's words.
-        problem: io::Error,
-    },
-    /// Undamaged, and yet not to be understood.
+    Unusable { dir: PathBuf, problem: io::Error },
     #[error(
         "the spool {dir} holds a result that this version can't read ({problem}); start the one that wrote it"
     )]
-    Foreign {
-        /// The spool's directory.
-        dir: PathBuf,
-        /// What is wrong with the result.
-        problem: String,
-    },
+    Foreign { dir: PathBuf, problem: String },
 }
 
 /// A directory that keeps results, of one process at a time.
@@ -75,7 +61,6 @@ pub struct Spool {
     _lock: File,
 }
 
-/// The file `results`.
 #[derive(Debug)]
 struct Results {
     file: File,
@@ -124,7 +109,6 @@ impl Spool {
         Ok((results(&contents)?, contents.unreadable))
     }
 
-    /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -227,7 +211,6 @@ fn refuse_foreign(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Removes a file if it is there.
 fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -105,9 +105,10 @@ impl Sampling {
             states_per_s,
             // States of lopsided row sets take other times than those of balanced ones: seconds are estimated for
             // themselves.
-            core_seconds: interval(speed.map_or(times(seconds), |speed| times(states).per(speed))),
-            source: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
-            scaled_from: (board != self.n).then_some(board),
+            core_hours: interval(speed.map_or(times(seconds), |speed| times(states).per(speed)))
+                .map(|seconds| seconds / 3_600.0),
+            speed_from: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
+            scaled_from_n: (board != self.n).then_some(board.get()),
         };
         Ok(((board == self.n).then_some(solutions), work))
     }

@@ -26,7 +26,7 @@ use crate::measuring::processor_time;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, quantity, thousands};
 use crate::progress::text_bar;
-use sample::{Sampling, SpeedSource, interval};
+use sample::{Sampling, SpeedSource, WorkEstimate, interval};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -90,13 +90,8 @@ struct Outlook {
     /// By a sample of row sets, for plan `colours`.
     total_by_row_sets: Option<Interval>,
     published: Option<String>,
-    states: Interval,
-    /// Of one thread.
-    states_per_s: f64,
-    speed_from: SpeedSource,
-    scaled_from_n: Option<u32>,
-    /// Of one thread.
-    core_hours: Interval,
+    #[serde(flatten)]
+    work: WorkEstimate,
     threads_total: u32,
     /// From begin to end, if all threads always have work.
     wall_hours: Interval,
@@ -132,7 +127,6 @@ impl EstimateCommand {
         });
         drop(sampling);
         let (total, by_row_sets, work) = sampled?;
-        let core_hours = work.core_seconds.map(|seconds| seconds / 3_600.0);
         let threads_total = self.threads_total.unwrap_or(u32::try_from(self.threads.number().get())?);
         let outlook = Outlook {
             n: n.get(),
@@ -143,13 +137,9 @@ impl EstimateCommand {
             total: interval(total),
             total_by_row_sets: by_row_sets.map(interval),
             published: published(n).map(|known| known.total.to_string()),
-            states: work.states,
-            states_per_s: work.states_per_s,
-            speed_from: work.source,
-            scaled_from_n: work.scaled_from.map(BoardSize::get),
-            core_hours,
             threads_total,
-            wall_hours: core_hours.map(|hours| hours / f64::from(threads_total)),
+            wall_hours: work.core_hours.map(|hours| hours / f64::from(threads_total)),
+            work,
             jobs,
             database_bytes,
             spent_s: processor_time(ClockId::ProcessCPUTime).as_secs_f64(),
@@ -165,18 +155,21 @@ impl EstimateCommand {
 
 impl Outlook {
     fn print(&self) -> io::Result<()> {
-        let speed = numbers::speed(self.states_per_s);
-        let source = if self.speed_from == SpeedSource::Given { "as given" } else { "measured here" };
+        let speed = numbers::speed(self.work.states_per_s);
+        let source = if self.work.speed_from == SpeedSource::Given { "as given" } else { "measured here" };
         let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
         let wall = self.wall_hours.map(|hours| hours * 3_600.0).describe_time();
         let lines = [
             ("solutions", Some(describe(self.total))),
             ("by row sets", self.total_by_row_sets.map(describe)),
             ("published", self.published.as_ref().map(thousands)),
-            ("states", Some(describe(self.states))),
+            ("states", Some(describe(self.work.states))),
             ("speed", Some(format!("{speed} per thread, {source}"))),
-            ("assumed", self.scaled_from_n.map(|from| format!("states scaled up from N = {from}, {how}"))),
-            ("core-hours", Some(hours(self.core_hours))),
+            (
+                "assumed",
+                self.work.scaled_from_n.map(|from| format!("states scaled up from N = {from}, {how}")),
+            ),
+            ("core-hours", Some(hours(self.work.core_hours))),
             ("wall time", Some(format!("{wall} on {}, fully busy", counted(self.threads_total, "thread")))),
             ("jobs", Some(thousands(self.jobs))),
             ("database", Some(format!("about {}", ByteSize(self.database_bytes).display().si()))),

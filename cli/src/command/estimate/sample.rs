@@ -31,16 +31,17 @@ pub(super) struct Sampling {
 }
 
 /// What there is to do, and how fast it is done.
+#[derive(Serialize)]
 pub(super) struct WorkEstimate {
     /// What the plan's jobs visit, by the engine's own count.
     pub(super) states: Interval,
     /// Of one thread.
     pub(super) states_per_s: f64,
-    /// Seconds of one thread.
-    pub(super) core_seconds: Interval,
-    pub(super) source: SpeedSource,
+    pub(super) speed_from: SpeedSource,
     /// The smaller board that was measured in place of this one.
-    pub(super) scaled_from: Option<BoardSize>,
+    pub(super) scaled_from_n: Option<u32>,
+    /// Of one thread.
+    pub(super) core_hours: Interval,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,7 +89,7 @@ impl Sampling {
             let (by_row_sets, work) = self.colours(speed)?;
             return Ok((sampled.solutions, by_row_sets, work));
         }
-        let (states_per_s, source) = match speed {
+        let (states_per_s, speed_from) = match speed {
             Some(given) => (given, SpeedSource::Given),
             // It is counted before the engine gets going: that tells no speed.
             None if is_small => {
@@ -98,8 +99,8 @@ impl Sampling {
             None => (self.measure(&sampler, TIME_MEASURED)?, SpeedSource::Measured),
         };
         let states = interval(sampled.states);
-        let core_seconds = states.map(|states| states / states_per_s);
-        let work = WorkEstimate { states, states_per_s, core_seconds, source, scaled_from: None };
+        let core_hours = states.map(|states| states / states_per_s / 3_600.0);
+        let work = WorkEstimate { states, states_per_s, speed_from, scaled_from_n: None, core_hours };
         Ok((sampled.solutions, None, work))
     }
 

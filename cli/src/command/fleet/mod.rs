@@ -20,15 +20,9 @@ use nqueens_fleet::state::FleetState;
 /// 'fleet slurm' and 'fleet command' ask the coordinator how many threads its open runs can use, and submit
 /// allocations: jobs of the batch system with one worker each. Ctrl-C ends the command, and its allocations go on; the
 /// same command again goes on with them. 'fleet stop' ends them.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens fleet slurm --join cluster.join --workers-max 50 -- -p short -c 16")]
-pub(crate) struct FleetCommand {
-    #[command(subcommand)]
-    verb: FleetVerb,
-}
-
 #[derive(Clone, Debug, Subcommand)]
-enum FleetVerb {
+#[command(after_help = "Example: nqueens fleet slurm --join cluster.join --workers-max 50 -- -p short -c 16")]
+pub(crate) enum FleetCommand {
     Slurm(start::SlurmCommand),
     Command(start::CommandCommand),
     Status(status::FleetStatusCommand),
@@ -42,7 +36,7 @@ enum FleetVerb {
 
 /// Which fleet.
 #[derive(Clone, Debug, Args)]
-struct FleetDir {
+pub(crate) struct FleetDir {
     /// Folder of the fleet, on storage that all nodes share: state, logs and spools
     #[arg(long, value_name = "DIR", default_value = "nqueens-fleet")]
     dir: PathBuf,
@@ -55,15 +49,15 @@ fn now() -> UnixSeconds {
 impl FleetCommand {
     /// Whether its log is what there is to see of it.
     pub(crate) fn is_service(&self) -> bool {
-        matches!(self.verb, FleetVerb::Slurm(_) | FleetVerb::Command(_) | FleetVerb::Stop(_))
+        matches!(self, Self::Slurm(_) | Self::Command(_) | Self::Stop(_))
     }
 
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        match self.verb {
-            FleetVerb::Slurm(slurm) => slurm.execute(),
-            FleetVerb::Command(command) => command.execute(),
-            FleetVerb::Status(status) => status.execute(),
-            FleetVerb::Stop(FleetDir { dir }) => stop(&FleetFolder::open(&dir)?),
+        match self {
+            Self::Slurm(slurm) => slurm.execute(),
+            Self::Command(command) => command.execute(),
+            Self::Status(status) => status.execute(),
+            Self::Stop(FleetDir { dir }) => stop(&FleetFolder::open(&dir)?),
         }
     }
 }

@@ -71,7 +71,7 @@ struct FleetOptions {
 /// all nodes share. A worker has as many threads as its allocation has processors.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens fleet slurm --join cluster.join --workers-max 50 -- -p short -c 16")]
-pub(super) struct SlurmCommand {
+pub(crate) struct SlurmCommand {
     #[command(flatten)]
     fleet: FleetOptions,
 
@@ -88,7 +88,7 @@ pub(super) struct SlurmCommand {
 #[command(
     after_help = "Example: nqueens fleet command --join cluster.join --workers-max 50 --submit 'qsub -terse -N $NAME -pe smp 16 $SCRIPT' --list 'qstat -u $USER | grep $NAME | awk \"{print \\$1, \\$5}\"' --cancel 'qdel $IDS'"
 )]
-pub(super) struct CommandCommand {
+pub(crate) struct CommandCommand {
     #[command(flatten)]
     fleet: FleetOptions,
 

@@ -17,7 +17,7 @@ use crate::output::{Json, print_line, print_table, span};
 /// Shows a fleet: its allocations with their logs, except those that ended well, and why nothing is submitted.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens fleet status")]
-pub(super) struct FleetStatusCommand {
+pub(crate) struct FleetStatusCommand {
     #[command(flatten)]
     dir: FleetDir,
 

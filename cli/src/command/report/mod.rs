@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
-use nqueens_web::Saved;
+use nqueens_web::saved;
 use serde_json::json;
 
 use crate::ledger_source::LedgerSource;
@@ -53,7 +53,7 @@ impl ReportCommand {
 /// The coordinator's page with the run and its report inside, as one file.
 fn page(facts: &Facts) -> String {
     let Facts { run, sums, groups, moments, .. } = facts;
-    Saved { run, sums, groups, moments, report: json!(Report::new(facts)) }.page()
+    saved(run, sums, groups, moments, json!(Report::new(facts)))
 }
 
 fn markdown(report: &Report) -> String {

@@ -103,11 +103,7 @@ fn figures(facts: &Facts) -> Table {
     if !wrong.is_empty() {
         figures.push(("Results that do not stand", wrong.join(", ")));
     }
-    if progress.checks.agreed > 0 || progress.checks.confirmed > 0 {
-        let (agreed, confirmed) = (thousands(progress.checks.agreed), thousands(progress.checks.confirmed));
-        let told = format!("{agreed} agree; {confirmed} under another credential or by the coordinator");
-        figures.push(("Second counts", told));
-    }
+    figures.extend(progress.checks.told().map(|told| ("Second counts", told)));
     if run.recounts != Recounts::default() {
         figures.push(("Checks by parts", describe_recounts(run.recounts, run.parts_estimate())));
     }

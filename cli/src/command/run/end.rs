@@ -4,8 +4,7 @@ use std::io;
 
 use nqueens_coordinator::Effort;
 use nqueens_model::kernel::KernelName;
-use nqueens_model::operator::{RunStatus, RunView};
-use serde::Serialize;
+use nqueens_model::operator::RunStatus;
 
 use crate::output::{Json, counted, duration, local_time, print_json, print_line, thousands};
 
@@ -26,20 +25,14 @@ pub(super) struct RunEnd {
     pub(super) threads: usize,
 }
 
-/// The run, with how long it took and by what.
-#[derive(Serialize)]
-struct RunLine {
-    #[serde(flatten)]
-    run: RunView,
-    elapsed_s: f64,
-    interrupted_s: f64,
-    kernel: Option<String>,
-}
-
 impl RunEnd {
     pub(super) fn print(&self, json: Json) -> io::Result<()> {
         if json.json {
-            return print_json(self.line());
+            let mut line = serde_json::to_value(self.run.clone().view())?;
+            line["elapsed_s"] = self.effort.counted().as_secs_f64().into();
+            line["interrupted_s"] = self.effort.interrupted().as_secs_f64().into();
+            line["kernel"] = self.kernels().into();
+            return print_json(line);
         }
         let outcome = self.run.outcome.expect("a run that is done has a result");
         let width = thousands(outcome.total).len();
@@ -51,15 +44,6 @@ impl RunEnd {
             print_line(standing)?;
         }
         print_line(self.how())
-    }
-
-    fn line(&self) -> RunLine {
-        RunLine {
-            run: self.run.clone().view(),
-            elapsed_s: self.effort.counted().as_secs_f64(),
-            interrupted_s: self.effort.interrupted().as_secs_f64(),
-            kernel: self.kernels(),
-        }
     }
 
     /// The engines that counted; `None` for a board without jobs.

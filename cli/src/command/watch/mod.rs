@@ -13,7 +13,6 @@ mod view;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use self::source::Source;
@@ -34,11 +33,10 @@ const RETRY: Duration = Duration::from_secs(2);
 /// workers. Without a terminal, or with --plain, it prints one line per interval and run, then the totals. It reconnects when
 /// the coordinator goes away.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens watch all --plain --interval 60")]
+#[command(after_help = "Example: nqueens watch --plain --interval 60")]
 pub(crate) struct WatchCommand {
-    /// Run id, as listed by 'nqueens status', or its first digits, or all
-    #[arg(value_name = "RUN|all", default_value = "all")]
-    subject: WatchedRun,
+    /// Run id, as listed by 'nqueens status', or its first digits [default: all]
+    subject: Option<RunPrefix>,
 
     /// Seconds between two updates, 0.2 to 3600 [default: 1 for a coordinator full-screen, otherwise 5]
     #[arg(long, value_name = "S", value_parser = interval)]
@@ -53,18 +51,6 @@ pub(crate) struct WatchCommand {
 
     #[command(flatten)]
     json: Json,
-}
-
-/// The only run to look at; all without one.
-#[derive(Clone, Debug)]
-struct WatchedRun(Option<RunPrefix>);
-
-impl FromStr for WatchedRun {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "all" { Ok(Self(None)) } else { text.parse().map(|run| Self(Some(run))) }
-    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -85,7 +71,7 @@ impl WatchCommand {
         block_on(async {
             let watching = async {
                 let mut target = self.target.open()?;
-                let only = match &self.subject.0 {
+                let only = match &self.subject {
                     Some(run) => Some(target.find(Some(run)).await?),
                     None => None,
                 };

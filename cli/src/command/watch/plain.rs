@@ -60,7 +60,7 @@ impl WatchCommand {
             print_line(format_args!("{id}  {subject}: {}", conclusion(run).unwrap_or_default()))?;
         }
         // Of one run, the caller wants its total; of all, some may have been cancelled long ago.
-        let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.0.is_none();
+        let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.is_none();
         Ok(if alright { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

@@ -57,7 +57,6 @@ impl Source {
         Ok(Snapshot { at: wall_time(), runs, workers, events, disk: disk.as_ref().map(describe_disk) })
     }
 
-    /// Executes a command; returns what to tell of it.
     pub(super) async fn execute(&mut self, command: Command) -> anyhow::Result<String> {
         let Target::Coordinator(client) = &mut self.target else { bail!("a database is read-only here") };
         let run = match command {

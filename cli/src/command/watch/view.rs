@@ -27,7 +27,7 @@ pub(super) enum Effect {
     Execute(Command),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) place: String,
     /// Whether it is a database, which nothing here changes.
@@ -46,15 +46,7 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(place: String, read_only: bool, snapshot: Snapshot) -> Self {
-        let mut view = Self {
-            place,
-            read_only,
-            snapshot: Snapshot::default(),
-            lost: None,
-            notice: None,
-            question: None,
-            selected: None,
-        };
+        let mut view = Self { place, read_only, ..Self::default() };
         view.update(snapshot);
         view
     }

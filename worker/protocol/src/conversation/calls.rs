@@ -20,19 +20,7 @@ pub(super) struct PendingCall {
     /// Whether the coordinator has forgotten the worker since the first try.
     again: bool,
     /// What a sync has in it; `None` for a registration.
-    sent: Option<Sent>,
-}
-
-pub(super) struct Sent {
-    results: usize,
-    returned: usize,
-    faults: usize,
-    /// Whether no more work was wanted.
-    enough: bool,
-    /// Whether there was nothing else in it but the wish for work.
-    nothing_but_work: bool,
-    /// Whether it was the last word.
-    leaving: bool,
+    sent: Option<SyncRequest>,
 }
 
 impl Conversation {
@@ -45,17 +33,7 @@ impl Conversation {
         };
         let report = self.report(now, session);
         self.in_doubt |= report.wanted.jobs > 0;
-        let sent = Sent {
-            results: report.results.len(),
-            returned: report.returned.len(),
-            faults: report.faults.len(),
-            enough: report.wanted.states == 0,
-            nothing_but_work: report.results.is_empty()
-                && report.held.is_empty()
-                && report.returned.is_empty(),
-            leaving: report.leaving,
-        };
-        self.call = Some(PendingCall { began: now, again, sent: Some(sent) });
+        self.call = Some(PendingCall { began: now, again, sent: Some(report.clone()) });
         self.actions.push(Action::Sync(report));
     }
 
@@ -124,7 +102,7 @@ impl Conversation {
             self.idle_since = None;
         }
         debug!(acks = answer.acks.len(), leases = answer.leases.len(), held = self.leases.len(), "synced");
-        if let Err(error) = self.outbox.acknowledge(sent.results, &answer.acks) {
+        if let Err(error) = self.outbox.acknowledge(sent.results.len(), &answer.acks) {
             return self.cope(now, error, 0.0);
         }
         for ack in &answer.acks {
@@ -136,9 +114,10 @@ impl Conversation {
                 }
             }
         }
-        self.returned.drain(..sent.returned);
-        self.faults_told = sent.faults;
-        self.pace.answered(now, began, &answer, sent.enough, sent.nothing_but_work);
+        self.returned.drain(..sent.returned.len());
+        self.faults_told = sent.faults.len();
+        let is_silent = sent.results.is_empty() && sent.held.is_empty() && sent.returned.is_empty();
+        self.pace.answered(now, began, &answer, sent.wanted.states == 0, is_silent);
         self.revoke(answer.revoked);
         if matches!(self.phase, LifePhase::Working) {
             self.take(answer.leases);

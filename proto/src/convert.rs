@@ -1,19 +1,46 @@
-//! Messages between workers and the coordinator.
+//! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
+use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::Job;
-use nqueens_model::id::{JobId, LeaseToken};
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, FAULTS_MAX, HeldLease, JobResult, Lease, Registration,
     ResultAck, ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict, Wanted,
 };
 use nqueens_model::name;
+use strum::VariantArray;
 
-use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
 use crate::v1;
+
+/// A message that no honest peer sends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid message: {field} {problem}")]
+pub struct InvalidMessage {
+    /// The field at fault, as the `.proto` file names it.
+    pub field: &'static str,
+    pub problem: String,
+}
+
+fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
+    InvalidMessage { field, problem: problem.to_string() }
+}
+
+/// What a message has to have in this field.
+fn present<Wire, Domain>(field: &'static str, wire: Option<Wire>) -> Result<Domain, InvalidMessage>
+where
+    Domain: TryFrom<Wire, Error = InvalidMessage>,
+{
+    wire.ok_or_else(|| invalid(field, "is missing"))?.try_into()
+}
+
+/// A number that fits the 63 bits that the database has for it.
+fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
+    i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
+}
 
 fn named(field: &'static str, text: String) -> Result<String, InvalidMessage> {
     name::check(&text).map_err(|error| invalid(field, error))?;
@@ -32,10 +59,6 @@ fn failure(field: &'static str, text: String) -> Result<Option<String>, InvalidM
 fn faults(lines: Vec<String>) -> Result<Vec<String>, InvalidMessage> {
     let present = |line| failure("faults", line)?.ok_or_else(|| invalid("faults", "must not be empty lines"));
     few("faults", FAULTS_MAX, lines)?.into_iter().map(present).collect()
-}
-
-fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
-    bytes.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))
 }
 
 fn batch<Wire, Domain>(
@@ -75,8 +98,9 @@ impl TryFrom<v1::LeaseToken> for LeaseToken {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::LeaseToken) -> Result<Self, Self::Error> {
+        let run = RunId::new(wire.run).ok_or_else(|| invalid("token.run", "must be in 1..2^48"))?;
         Ok(Self {
-            job: JobId { run: run_id("token.run", wire.run)?, number: wire.job },
+            job: JobId { run, number: wire.job },
             epoch: NonZeroU32::new(wire.epoch).ok_or_else(|| invalid("token.epoch", "must be at least 1"))?,
             ticket: wire.ticket,
         })
@@ -112,7 +136,7 @@ impl TryFrom<v1::RegisterRequest> for Registration {
             return Err(invalid("threads", format!("must be in 1..{THREADS_MAX}")));
         }
         Ok(Self {
-            instance: instance(wire.instance)?,
+            instance: wire.instance.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))?,
             name: named("name", wire.name)?,
             build: named("build", wire.build)?,
             kernels,
@@ -162,7 +186,8 @@ fn session(worker: u64, secret: Vec<u8>) -> Result<Session, InvalidMessage> {
     let advice = "must be the 16 bytes of the registration; earlier versions of nqueens have none: install the same version \
                   on both";
     let secret = secret.try_into().map_err(|_| invalid("secret", advice))?;
-    Ok(Session { worker: worker_id("worker_id", worker)?, secret })
+    let worker = WorkerId::new(worker).ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?;
+    Ok(Session { worker, secret })
 }
 
 impl From<SyncRequest> for v1::SyncRequest {
@@ -251,7 +276,7 @@ impl TryFrom<v1::Lease> for Lease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::Lease) -> Result<Self, Self::Error> {
-        let n = board(wire.n)?;
+        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
@@ -365,7 +390,8 @@ impl TryFrom<v1::ResultAck> for ResultAck {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::ResultAck) -> Result<Self, Self::Error> {
-        let verdict = variant("verdict", wire.verdict())?;
+        let verdict = Verdict::VARIANTS.iter().find(|known| v1::Verdict::from(**known) == wire.verdict());
+        let verdict = *verdict.ok_or_else(|| invalid("verdict", "is missing or of a later version"))?;
         Ok(Self { token: present("token", wire.token)?, verdict, reason: wire.reason })
     }
 }
