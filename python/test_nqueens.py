@@ -45,7 +45,7 @@ class Counting(unittest.TestCase):
             nqueens.count(99)
         with self.assertRaisesRegex(nqueens.Error, "a drawing of the 2 by 2 board"):
             nqueens.count(8, cells="..\n..")
-        with self.assertRaisesRegex(nqueens.Error, "has 3 cells, not 2"):
+        with self.assertRaisesRegex(nqueens.Error, "has 3 cells, but the drawing has 2 rows"):
             next(nqueens.solutions(2, cells="..\n..."))
 
     def test_progress_is_told_and_ctrl_c_passes_on(self):

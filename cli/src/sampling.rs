@@ -39,7 +39,7 @@ pub(crate) struct SamplingOptions {
 
     /// Engine that recounts [default: the fastest with another search than the one that counted first]
     // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
-    #[arg(long, value_parser = kernels())]
+    #[arg(long, requires = "sample", value_parser = kernels())]
     recount_kernel: Option<Kernel>,
 }
 

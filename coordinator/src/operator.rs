@@ -258,7 +258,12 @@ impl Operator {
 
     /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.
     pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, Arc<Error>> {
-        self.writer.ask(request).await
+        self.writer.ask(request).await.map_err(|error| match *error {
+            Error::Refused(Refusal::NoRun(run)) if self.plans.get(run).is_some() => {
+                Arc::new(Error::BeingPlanned(run))
+            }
+            _ => error,
+        })
     }
 
     /// The workers seen since the coordinator started, and the untrusted ones, by id.

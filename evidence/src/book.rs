@@ -303,7 +303,10 @@ impl Book {
             voided => format!("{voided} results were voided, and their jobs counted again"),
         };
         [
-            (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
+            (
+                Check::Jobs,
+                self.faults.jobs.verdict(read, format_args!("{}, each once and in order", thousands(jobs))),
+            ),
             (Check::Plan, self.faults.plan.verdict(in_order, made)),
             (Check::Fingerprint, fingerprint),
             (Check::Bounds, self.faults.bounds.verdict(in_order, "no job has more solutions than possible")),

@@ -61,7 +61,9 @@ impl Report {
         let (total, jobs) = (thousands(total), self.jobs);
         let sample = match recounted {
             0 => String::new(),
-            _ => format!(", and {recounted} of {jobs} jobs recounted here are equal"),
+            _ => {
+                format!(", and {} of {} jobs recounted here are equal", thousands(recounted), thousands(jobs))
+            }
         };
         if checked == Checked::Published {
             return Verdict::Believable(format!("the jobs add up to {total}, the published count{sample}"));

@@ -78,7 +78,11 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     let mut book = Book::new(header, &plan);
     let last = read(&mut lines, &mut book, sample, control)?;
     let form = match &last {
-        Ok(_) => CheckResult::Passed(format!("{} lines of format {}", lines.lines(), book.header.format)),
+        Ok(_) => CheckResult::Passed(format!(
+            "{} lines of format {}",
+            thousands(lines.lines()),
+            book.header.format
+        )),
         Err(why) => CheckResult::Failed(why.clone()),
     };
     report.add(Check::Form, form);
@@ -243,7 +247,7 @@ fn sums(
     };
     let equal = || {
         let Some(symmetric) = symmetric else { return unsorted() };
-        let (count2, count4) = (symmetric.count2(), symmetric.count4());
+        let (count2, count4) = (thousands(symmetric.count2()), thousands(symmetric.count4()));
         if found.solutions > 0 {
             CheckResult::NotMade(format!(
                 "not checkable in this plan; COUNT2 = {count2} and COUNT4 = {count4} are taken from the symmetric search"

@@ -124,7 +124,7 @@ pub enum InvalidCells {
     #[error("a drawing of a board has 1 to {max} rows, not {0}", max = BoardSize::MAX)]
     Size(usize),
     /// A row has another width.
-    #[error("row {row} of the drawing, from the top, has {cells} cells, not {n}")]
+    #[error("row {row} of the drawing, from the top, has {cells} cells, but the drawing has {n} rows")]
     Columns {
         /// Board size.
         n: BoardSize,

@@ -1,5 +1,6 @@
 //! `nqueens workers`: lists and drains workers.
 
+use anyhow::ensure;
 use clap::Args;
 use nqueens_model::operator::{Worker, WorkerStatus};
 use serde_json::json;
@@ -60,10 +61,14 @@ impl WorkersCommand {
 
     async fn drain(&self, worker: &WorkerChoice, mut client: OperatorClient) -> anyhow::Result<()> {
         let known = client.workers().await?;
-        let present = known.iter().filter(|worker| worker.present).map(|worker| &worker.about);
-        let id = worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
+        let (present, gone): (Vec<_>, Vec<_>) = known.into_iter().partition(|worker| worker.present);
+        let among = |workers: &[WorkerStatus]| {
+            worker.choose(workers.iter().map(|worker| (worker.about.id, &*worker.about.name)))
+        };
+        let id = among(&present).or_else(|error| among(&gone).map_err(|_| error))?;
+        ensure!(gone.iter().all(|worker| worker.about.id != id), "worker {id} is gone");
         client.drain(id).await?;
-        let worker = known.into_iter().find(|known| known.about.id == id);
+        let worker = present.into_iter().find(|known| known.about.id == id);
         let worker = worker.map(|worker| WorkerStatus { draining: true, ..worker });
         Ok(self.json.print(json!(worker), format_args!("worker {id} is draining"))?)
     }

@@ -126,6 +126,30 @@ fn a_backup_needs_room() {
 }
 
 #[test]
+fn what_is_on_a_read_only_disk_is_read() {
+    let place = Place::new();
+    place.stdout("run 8");
+    std::fs::create_dir(place.path("disk")).expect("a folder");
+    let mut command = place.program("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.args([
+        "mount -t tmpfs tmpfs disk && cp nqueens-8.db disk && mount -o remount,ro disk || exit 77
+         for what in status verify report export 'backup copy.db'; do \"$0\" $what --db disk/nqueens-8.db || exit; done
+         ls -A disk",
+        NQUEENS,
+    ]);
+    let outcome = Outcome::of(&mut command);
+    if outcome.code == 77 || outcome.stderr.starts_with("unshare") {
+        eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
+        return;
+    }
+    assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("BELIEVABLE: the jobs add up to 92"), "{}", outcome.stdout);
+    assert!(outcome.stdout.ends_with("\nnqueens-8.db\n"), "{}", outcome.stdout);
+    assert_eq!(place.json("status --db copy.db --json")["runs"][0]["total"], "92");
+}
+
+#[test]
 fn the_file_alone_has_the_jobs_once_they_are_planned() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "");

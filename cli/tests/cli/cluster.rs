@@ -61,6 +61,10 @@ fn two_runs_at_once_are_counted_by_two_workers() {
         let outcome = worker.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     }
+    for gone in ["west", &listed[0]["id"].to_string()] {
+        let said = place.failure(&format!("workers --drain {gone} --coordinator {url}"));
+        assert!(said.starts_with("worker ") && said.ends_with(" is gone"), "{said}");
+    }
 
     let outcome = coordinator.stop();
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);

@@ -212,7 +212,7 @@ fn a_second_fleet_of_a_coordinator_is_named_and_has_to_be_wanted() {
         let outcome = Outcome::of(&mut second(""));
         assert_eq!(outcome.code, 1, "{}", outcome.stderr);
         let folder = site.place.path("fleet").canonicalize().expect("a folder");
-        let name = format!("another fleet submits workers for this coordinator: {} on ", folder.display());
+        let name = format!("did a minute ago: {} on ", folder.display());
         assert!(outcome.stderr.contains(&name) && outcome.stderr.contains("--also"), "{}", outcome.stderr);
     };
     refused();

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection, Executor, Sqlite, Transaction};
@@ -142,10 +143,11 @@ impl Database {
 /// The connections themselves refuse changes. The file is not opened as read-only: the last connection that closes a
 /// database removes the files beside it (`-wal`, `-shm`), which needs write access.
 pub async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
-    if !path.exists() {
-        return Err(Error::NoDatabase(path.to_owned()));
+    match path.try_exists() {
+        Ok(true) => refuse_special(path)?,
+        Ok(false) => return Err(Error::NoDatabase(path.to_owned())),
+        Err(error) => return Err(Error::CantOpen(path.to_owned(), error.to_string())),
     }
-    refuse_special(path)?;
     let (found, known) = (recognise(path).await?, newest_schema());
     if found < known {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
@@ -175,8 +177,17 @@ async fn connect_readers(path: &Path, connections: RangeInclusive<u32>) -> Resul
 
 /// Statements over a whole ledger may take their time: that is no news for the log.
 pub fn options(path: &Path) -> SqliteConnectOptions {
-    let options = SqliteConnectOptions::new().filename(path).foreign_keys(true);
+    let options = SqliteConnectOptions::new().filename(path).foreign_keys(true).immutable(is_archived(path));
     options.busy_timeout(Duration::from_secs(10)).row_buffer_size(ROWS_WAITING).disable_statement_logging()
+}
+
+/// Whether a database is whole and nobody here can write it: SQLite reads it then without the files that it keeps beside it.
+fn is_archived(path: &Path) -> bool {
+    let is_writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    path.is_file() && !Path::new(&log).exists() && !(is_writable(path) && is_writable(folder))
 }
 
 fn newest_schema() -> i64 {

@@ -219,7 +219,7 @@ impl Conversation {
     fn end(&mut self, reason: &str) {
         let (unreported, unreturned) = (self.outbox.len(), self.returned.len());
         (self.summary.unreported, self.summary.unreturned) = (unreported, unreturned);
-        if self.has_to_say() {
+        if unreported > 0 || unreturned > 0 {
             let kept = self.outbox.is_kept();
             warn!(
                 reason,

@@ -48,7 +48,8 @@ impl Head {
                 }
                 if let Some(Fleet { place, .. }) = others.first() {
                     bail!(
-                        "another fleet submits workers for this coordinator: {place}; with --also, both do"
+                        "another fleet submits workers for this coordinator, or did a minute ago: {place}; with --also, \
+                         both do"
                     );
                 }
                 Ok(Some(demand))

@@ -146,7 +146,8 @@ fn draw_runs(frame: &mut Frame, area: Rect, view: &View) {
     let selected = runs.iter().position(|run| view.selected() == Some(Row::Run(run.progress.run)));
     let rows = runs.iter().map(run_row);
     let heads = ["RUNS", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"];
-    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 12].map(Constraint::Length);
+    // A time left, or "waiting for workers".
+    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 19].map(Constraint::Length);
     draw_rows(frame, area, heads, [id, n, plan, state, done, left, Constraint::Fill(1)], rows, selected);
 }
 
