@@ -22,7 +22,7 @@ mod vectors;
 mod work;
 
 pub use multiply::Multiplier;
-pub use recount::{Part, count_rows, find_rows, recount, recount_each, recount_part, recount_states};
+pub use recount::{Part, recount_each, recount_part, recount_states};
 pub use row_sets::{RowSet, RowSets};
 
 /// What counting a range of orbits of row sets gave.

@@ -90,18 +90,8 @@ impl Multiplier {
         self.fault.as_deref()
     }
 
-    /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped.
-    pub fn count(
-        &mut self,
-        sets: &RowSets,
-        range: Range<u64>,
-        control: &Control,
-    ) -> Result<ColourTally, Stopped> {
-        self.count_each(sets, range, &mut |_, _| {}, control)
-    }
-
-    /// The same, and tells what each orbit has: `found` gets the number of an orbit with solutions of it, weighted, in one
-    /// call or in several that add up.
+    /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped. `found` gets
+    /// the number of an orbit with solutions of it, weighted, in one call or in several that add up.
     pub fn count_each(
         &mut self,
         sets: &RowSets,

@@ -3,13 +3,13 @@
 //! A row set says for every row whether its queen stands on a white or on a black cell, so it is a board with a mask
 //! of allowed columns for each row. The search places one queen after the other, keeps the columns of the white ones,
 //! and weighs each solution when it is complete. It shares nothing with the multiplication but the numbering of the
-//! orbits and their weights; [`count_rows`] checks the search itself, by any engine and without weights.
+//! orbits and their weights.
 
 use std::ops::Range;
 
 use super::{ColourTally, RowSets};
 use crate::board::{BoardSize, take_lowest};
-use crate::engine::{Control, Engine, Meter, Stopped, Tally};
+use crate::engine::{Control, Meter, Stopped};
 use crate::estimate;
 use crate::random::Random;
 use crate::subproblem::{OpenRow, Subproblem};
@@ -50,9 +50,17 @@ impl Part {
 
     /// The board whose completions are the solutions of this part, without their weights.
     fn board(self, sets: &RowSets) -> Subproblem {
-        let n = sets.n();
+        let (n, rows) = (sets.n(), sets.get(self.number).rows);
+        // Columns where queens of the colour (black, white) are possible.
         let possible = [self.given & self.columns, self.given & !self.columns].map(|taken| n.full() & !taken);
-        board(n, sets.get(self.number).rows, possible)
+        let open = |row: u8| {
+            let white = rows >> row & 1;
+            // On even rows white cells are those of even columns.
+            let cells = if (white == 1) == row.is_multiple_of(2) { EVEN } else { !EVEN };
+            OpenRow { row, allowed: cells & possible[white as usize] }
+        };
+        let rows: Vec<_> = n.lines().map(open).collect();
+        Subproblem::new(n, n.full(), &rows).expect("as many rows as columns")
     }
 
     /// A guess at the states of the search, mostly too large: up to N = 20 twice, with given columns up to 30 times.
@@ -76,26 +84,9 @@ fn same_parities(n: BoardSize, lines: u32, random: &mut Random) -> u32 {
     })
 }
 
-/// Rows with queens on white cells where `rows` says so and on black cells elsewhere, in the columns where queens of the
-/// colour (black, white) are possible.
-fn board(n: BoardSize, rows: u32, possible: [u32; 2]) -> Subproblem {
-    let open = |row: u8| {
-        let white = rows >> row & 1;
-        // On even rows white cells are those of even columns.
-        let cells = if (white == 1) == row.is_multiple_of(2) { EVEN } else { !EVEN };
-        OpenRow { row, allowed: cells & possible[white as usize] }
-    };
-    let rows: Vec<_> = n.lines().map(open).collect();
-    Subproblem::new(n, n.full(), &rows).expect("as many rows as columns")
-}
-
-/// Recounts orbits without multiplying anything: what [`Multiplier::count`](super::Multiplier::count) must give for
-/// them, weights included. The states are those that the search visits.
-pub fn recount(sets: &RowSets, range: Range<u64>, control: &Control) -> Result<ColourTally, Stopped> {
-    recount_each(sets, range, &mut |_, _| {}, control)
-}
-
-/// The same, and tells what each orbit has: `found` gets its number and its solutions, weighted.
+/// Recounts orbits without multiplying anything: what [`Multiplier::count_each`](super::Multiplier::count_each) must give
+/// for them, weights included. The states are those that the search visits. `found` gets the number of each orbit and its
+/// solutions, weighted.
 pub fn recount_each(
     sets: &RowSets,
     range: Range<u64>,
@@ -124,7 +115,7 @@ pub fn recount_part(sets: &RowSets, part: Part, control: &Control) -> Result<Col
     Ok(ColourTally { weighted_solutions: weighted * u64::from(set.weight), states })
 }
 
-/// A guess at the states that [`recount`] visits, from a few of the orbits.
+/// A guess at the states that [`recount_each`] visits, from a few of the orbits.
 pub fn recount_states(sets: &RowSets, range: &Range<u64>) -> u64 {
     const LOOKED_AT: u64 = 8;
     let orbits = range.end - range.start;
@@ -132,23 +123,6 @@ pub fn recount_states(sets: &RowSets, range: &Range<u64>) -> u64 {
     let some = (0..looked_at).map(|at| range.start + at * orbits / looked_at);
     let states: u128 = some.map(|number| u128::from(Part::whole(number).states_estimate(sets))).sum();
     u64::try_from(states * u128::from(orbits) / u128::from(looked_at)).unwrap_or(u64::MAX)
-}
-
-/// Counts the solutions that have queens on white cells in these rows and on black cells in the others, by any engine.
-/// All of them, without weights: this is what the search finds in all.
-pub fn count_rows(
-    n: BoardSize,
-    rows: u32,
-    engine: &mut dyn Engine,
-    control: &Control,
-) -> Result<Tally, Stopped> {
-    engine.count(&board(n, rows, [n.full(); 2]), control)
-}
-
-/// Finds the solutions that have queens on white cells in these rows and on black cells in the others: `found` is called
-/// for each with the columns whose queens stand on white cells. Tells how many states there were on the way.
-pub fn find_rows(n: BoardSize, rows: u32, found: impl FnMut(u32), control: &Control) -> Result<u64, Stopped> {
-    Search::new(&board(n, rows, [n.full(); 2]), rows, control, found).run()
 }
 
 /// Plain depth-first search, a row after the other.

@@ -11,7 +11,10 @@ fn row_sets(n: u32) -> RowSets {
 
 fn total<M: Loops<L>, const L: usize>(products: CpuProducts<M, L>, memory_max: usize, sets: &RowSets) -> u64 {
     let mut multiplier = Multiplier::with(Box::new(products), memory_max);
-    multiplier.count(sets, 0..sets.len(), &Control::default()).unwrap().weighted_solutions
+    multiplier
+        .count_each(sets, 0..sets.len(), &mut |_, _| {}, &Control::default())
+        .unwrap()
+        .weighted_solutions
 }
 
 #[test]
@@ -190,8 +193,8 @@ fn whoever_is_stopped_counts_nothing() {
     let (sets, control) = (row_sets(16), Control::default());
     let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
     control.stop();
-    assert_eq!(multiplier.count(&sets, 0..sets.len(), &control), Err(Stopped));
-    let found = multiplier.count(&sets, 0..sets.len(), &Control::default()).unwrap();
+    assert_eq!(multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &control), Err(Stopped));
+    let found = multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &Control::default()).unwrap();
     assert_eq!(found.weighted_solutions, 14_772_512);
 }
 
@@ -201,7 +204,7 @@ fn the_states_of_others_are_not_counted() {
     let (sets, control) = (row_sets(14), Control::default());
     let count = |control: &Control| {
         let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
-        multiplier.count(&sets, 0..sets.len(), control).unwrap()
+        multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, control).unwrap()
     };
     let alone = count(&Control::default());
     let both = std::thread::scope(|scope| {
