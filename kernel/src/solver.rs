@@ -137,16 +137,6 @@ impl Solver {
         Ok(self.count(slice::from_ref(unit), control)?.remove(0))
     }
 
-    /// Counts the solutions of some orbits of row sets, each with its weights; exactly, or not at all when stopped.
-    pub fn count_colours(
-        &mut self,
-        sets: &RowSets,
-        range: Range<u64>,
-        control: &Control,
-    ) -> Result<ColourTally, Stopped> {
-        self.count_row_sets(sets, range, &mut |_, _| {}, control)
-    }
-
     fn count_row_sets(
         &mut self,
         sets: &RowSets,

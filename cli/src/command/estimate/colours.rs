@@ -9,6 +9,7 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, stratified};
+use nqueens_kernel::unit::Unit;
 
 use super::sample::{Sampling, SpeedSource, WorkEstimate, interval};
 use crate::measuring::timed;
@@ -167,19 +168,20 @@ impl Sampling {
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // The first count fills buffers and caches: that is not the speed of the counting.
-            solver.count_colours(sets, 0..1, &control)?;
+            solver.count_unit(&Unit::RowSets(sets.n(), 0..1), &control)?;
             let mut draws = Vec::new();
             for (at, stratum) in self.share(thread, strata.iter().enumerate()) {
                 let mut random = Random::series(self.seed, u32::try_from(at)?);
                 let mut pair = [PieceFigures::default(); 2];
                 for draw in &mut pair {
                     let piece = stratum.draw(sets, &mut random);
-                    let (tally, seconds) = timed(|| solver.count_colours(sets, piece.clone(), &control))?;
+                    let unit = Unit::RowSets(sets.n(), piece.clone());
+                    let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
                     let share = to_f64(sets.work(&stratum.orbits)) / to_f64(sets.work(&piece));
                     *draw = PieceFigures {
                         // A piece is drawn as often as it has orbits.
                         solutions: each * to_f64(stratum.len()) / to_f64(piece.end - piece.start)
-                            * to_f64(tally.weighted_solutions),
+                            * to_f64(tally.counts.solutions),
                         states: each * share * to_f64(tally.states),
                         seconds: each * share * seconds,
                     };

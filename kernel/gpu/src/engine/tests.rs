@@ -288,8 +288,9 @@ fn a_launch_that_never_ends_is_a_lost_device() {
 #[test]
 fn without_products_on_the_device_a_thread_multiplies() {
     let mut solver = Solver::new(Box::new(DeviceEngine::new(Fake::default(), 1, None)), 1 << 28);
-    let sets = RowSets::new(BoardSize::new(11).expect("a board")).expect("large enough");
-    let tally = solver.count_colours(&sets, 0..sets.len(), &Control::default());
-    assert_eq!(tally.map(|tally| tally.weighted_solutions), Ok(2_680));
+    let n = BoardSize::new(11).expect("a board");
+    let all = Unit::RowSets(n, 0..RowSets::new(n).expect("large enough").len());
+    let tally = solver.count_unit(&all, &Control::default());
+    assert_eq!(tally.map(|tally| tally.counts.solutions), Ok(2_680));
     assert!(solver.multiplier().is_some());
 }

@@ -5,6 +5,7 @@ use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Engine, Tally, cpu};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::Subproblem;
+use nqueens_kernel::unit::Unit;
 use std::array;
 
 use super::*;
@@ -171,11 +172,12 @@ impl Engine for Multiplies {
 
 /// All solutions of an N by such a device, or its fault.
 fn total(fake: Fake, n: u32, control: &Control) -> Result<u64, Option<String>> {
-    let sets = RowSets::new(BoardSize::new(n).unwrap()).unwrap();
+    let n = BoardSize::new(n).unwrap();
+    let all = Unit::RowSets(n, 0..RowSets::new(n).unwrap().len());
     let engine = Multiplies(Some(DeviceProducts::new(fake, 2)));
     let mut solver = Solver::new(Box::new(engine), 0);
-    match solver.count_colours(&sets, 0..sets.len(), control) {
-        Ok(tally) => Ok(tally.weighted_solutions),
+    match solver.count_unit(&all, control) {
+        Ok(tally) => Ok(tally.counts.solutions),
         Err(Stopped) => Err(solver.fault().map(str::to_owned)),
     }
 }
