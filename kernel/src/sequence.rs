@@ -1,6 +1,6 @@
 //! The sequences of the OEIS whose terms the three orbit counts give.
 
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::board::BoardSize;
 use crate::counts::{Overflow, Totals};
@@ -16,7 +16,7 @@ use crate::counts::{Overflow, Totals};
 /// assert_eq!(Sequence::Solutions.term(twelve, orbits), Ok(14_200));
 /// assert_eq!(Sequence::QuarterTurn.term(twelve, orbits), Ok(8));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 pub enum Sequence {
     /// TOTAL: all solutions.
     #[strum(serialize = "A000170")]
@@ -43,15 +43,7 @@ pub enum Sequence {
 
 impl Sequence {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Solutions,
-        Self::Unique,
-        Self::Count2,
-        Self::Count4,
-        Self::Count8,
-        Self::HalfTurn,
-        Self::QuarterTurn,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its number in the OEIS.
     pub fn name(self) -> &'static str {

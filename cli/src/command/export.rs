@@ -35,7 +35,7 @@ pub(crate) struct ExportCommand {
     format: ExportFormat,
 
     /// With --format bfile: the OEIS's number of the sequence
-    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name)), default_value_t = Sequence::Solutions)]
+    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.iter().map(|it| it.name())), default_value_t = Sequence::Solutions)]
     sequence: Sequence,
 
     #[command(flatten)]

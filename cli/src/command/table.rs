@@ -120,7 +120,8 @@ impl TableCommand {
                 }
                 anyhow::Ok(board)
             };
-            let sequences = Sequence::ALL.map(|it| json!({ "oeis": it.name(), "counts": it.describe() }));
+            let sequence = |it: &Sequence| json!({ "oeis": it.name(), "counts": it.describe() });
+            let sequences: Vec<_> = Sequence::ALL.iter().map(sequence).collect();
             let boards = boards.iter().map(board).collect::<anyhow::Result<Vec<_>>>()?;
             return Ok(print_line(json!({ "boards": boards, "sequences": sequences }))?);
         }

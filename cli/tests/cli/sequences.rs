@@ -35,9 +35,7 @@ fn all_that_is_known_fits_a_terminal() {
             }
         }
     }
-    for said in
-        Sequence::ALL.map(Sequence::name).into_iter().chain(["https://oeis.org/", "N = 27: project Q27"])
-    {
+    for said in Sequence::ALL.iter().map(|it| it.name()).chain(["https://oeis.org/", "N = 27: project Q27"]) {
         assert!(sources.contains(said), "{sources}");
     }
 }
@@ -52,7 +50,7 @@ fn published_boards_are_told_one_by_one() {
     assert_eq!(["boards", "sequences"].map(|list| known[list].as_array().expect("a list").len()), [27, 7]);
     let board = &known["boards"][11];
     assert_eq!((&board["n"], &board["first_counted"]), (&json!(12), &Value::Null));
-    for sequence in Sequence::ALL.map(Sequence::name) {
+    for sequence in Sequence::ALL.iter().map(|it| it.name()) {
         assert_eq!(board[sequence], json!(term(sequence, 12)));
     }
 }
@@ -67,7 +65,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     place.stdout(&format!("watch --plain --interval 0.2 --coordinator {}", coordinator.url()));
     worker.signal("-TERM");
     assert_eq!(worker.end().code, 0);
-    for sequence in Sequence::ALL.map(Sequence::name) {
+    for sequence in Sequence::ALL.iter().map(|it| it.name()) {
         let file = place.stdout(&format!("export --db queens.db --format bfile --sequence {sequence}"));
         let (comment, lines) = file.split_once('\n').expect("a comment");
         assert!(comment.starts_with(&format!("# {sequence} (")), "{comment}");

@@ -39,18 +39,12 @@ impl<const L: usize> Buffers<L> {
 }
 
 /// The counts of both colours.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Matrices<C, const L: usize> {
     /// Of the first colour, ready to be multiplied: by row set, group of the second one's lanes, and its leaves' column set.
     first: Vec<MatrixRow<C, L>>,
     /// Of a group of column sets: by row set, and leaves' column set.
     group: Vec<MatrixRow<C, L>>,
-}
-
-impl<C, const L: usize> Default for Matrices<C, L> {
-    fn default() -> Self {
-        Self { first: Vec::new(), group: Vec::new() }
-    }
 }
 
 /// One colour of a tile: the placements in minor rows are the leaves of a tree, those in major rows fill lanes.

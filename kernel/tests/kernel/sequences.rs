@@ -76,7 +76,7 @@ fn terms_are_those_of_brute_force() {
         };
         assert_eq!(published(size).unwrap().orbits, totals);
         for sequence in Sequence::ALL {
-            assert_eq!(sequence.term(size, totals), Ok(expected(sequence)), "{sequence}, N = {n}");
+            assert_eq!(sequence.term(size, totals), Ok(expected(*sequence)), "{sequence}, N = {n}");
         }
     }
 }
@@ -98,6 +98,6 @@ fn names_are_numbers_of_the_oeis() {
     for sequence in Sequence::ALL {
         let digits = sequence.name().strip_prefix('A').unwrap();
         assert!(digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_digit()), "{sequence}");
-        assert_eq!(sequence.name().parse(), Ok(sequence));
+        assert_eq!(sequence.name().parse(), Ok(*sequence));
     }
 }
