@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::{Multiplier, RowSets};
-use nqueens_kernel::engine::Control;
-use nqueens_kernel::isa::Isa;
+use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::random::Random;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let n: BoardSize = arguments.next().expect("N first").parse().expect("N is from 4 to 31");
-    let mut isa = Isa::best();
+    let mut isa = Kernel::best();
     let [mut samples, mut piece, mut seed, mut memory_max] = [0, u64::MAX, 1, 1 << 30];
     let mut only = None;
     while let Some(name) = arguments.next() {

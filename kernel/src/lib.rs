@@ -12,7 +12,6 @@
 //!   long.
 //! * A process has its engines from a [`Factory`](engine::Factory); that of the CPU is [`engine::cpu`].
 //! * [`subproblem`] is the one question that every engine answers: open rows, with a mask of allowed columns each.
-//! * [`isa`] detects the processor's instruction sets.
 //! * [`known`] has the published counts, [`sequence`] the numbers under which the OEIS lists them.
 //! * [`ladder`] keeps the classic algorithms as test oracles. [`symmetric`] counts symmetric solutions with a search
 //!   of its own.
@@ -29,7 +28,6 @@ pub mod colours;
 pub mod counts;
 pub mod engine;
 pub mod estimate;
-pub mod isa;
 pub mod job;
 pub mod known;
 pub mod ladder;

@@ -6,7 +6,6 @@ use std::slice;
 use crate::colours::{self, ColourTally, Multiplier, RowSets};
 use crate::counts::{Counts, Overflow, Totals};
 use crate::engine::{Control, Engine, Stopped, Tally};
-use crate::isa::Isa;
 use crate::job::Job;
 use crate::subproblem::Subproblem;
 use crate::unit::{Unit, UnitTally};
@@ -168,10 +167,7 @@ impl Solver {
             } else {
                 let isa = self.engine.isa()?;
                 let memory_max = self.memory_max.unwrap_or(Self::MEMORY_RECOUNTING);
-                // It may need a few instructions more than the engine of the same name.
-                let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
-                let mut made = slower.filter_map(|isa| Multiplier::new(isa, memory_max));
-                made.next().expect("portable code runs everywhere")
+                Multiplier::new(isa, memory_max).expect("the engine runs on the same instructions")
             };
             self.multiplier = Some(Box::new(multiplier));
         }

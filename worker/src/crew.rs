@@ -60,8 +60,8 @@ pub(crate) fn threads(crews: &[Crew]) -> u32 {
     u32::try_from(threads).unwrap_or(u32::MAX)
 }
 
-/// What crews count on: devices first, since there is room for 64 bytes, and the instruction sets of a processor take half of
-/// that. Equal devices are named once, with their number.
+/// What crews count on: devices first, since there is room for 64 bytes, and the instruction sets of a processor may take all
+/// of that. Equal devices are named once, with their number.
 fn counts_on(crews: &[Crew]) -> String {
     let (devices, processors): (Vec<_>, Vec<_>) = crews.iter().partition(|crew| crew.is_device());
     let mut numbers: Vec<(&str, usize)> = Vec::new();

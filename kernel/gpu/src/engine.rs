@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::slice;
 use std::time::Instant;
 
-use nqueens_kernel::engine::{Control, Engine, ProductCounter, Stopped, Tally};
+use nqueens_kernel::engine::{Control, Engine, Kernel, ProductCounter, Stopped, Tally};
 use nqueens_kernel::estimate;
-use nqueens_kernel::isa::Isa;
 use nqueens_kernel::subproblem::Subproblem;
 
 use crate::canary::{self, Canary, canaries};
@@ -53,7 +52,7 @@ pub(crate) struct DeviceEngine<R> {
     /// Who multiplies colours on the device, until it is asked for.
     products: Option<Box<dyn ProductCounter>>,
     /// With what the thread multiplies colours, if nobody does on the device.
-    isa: Option<Isa>,
+    isa: Option<Kernel>,
     fault: Option<String>,
 }
 
@@ -62,7 +61,7 @@ impl<R: Runner> DeviceEngine<R> {
     pub(crate) fn new(runner: R, threads: usize, products: Option<Box<dyn ProductCounter>>) -> Self {
         let (canary_boards, canaries) = canaries();
         let [load, load_max] = [LOAD_FIRST, LOAD_MAX].map(|load| (runner.lanes() * load).max(LOAD_MIN));
-        let isa = if products.is_none() { Some(Isa::best()) } else { None };
+        let isa = if products.is_none() { Some(Kernel::best()) } else { None };
         let (launches, fault) = (0, None);
         Self { runner, threads, canary_boards, canaries, load, load_max, launches, products, isa, fault }
     }
@@ -349,7 +348,7 @@ impl<R: Runner> Engine for DeviceEngine<R> {
         Err(Stopped)
     }
 
-    fn isa(&self) -> Option<Isa> {
+    fn isa(&self) -> Option<Kernel> {
         self.isa
     }
 

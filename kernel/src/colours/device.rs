@@ -242,8 +242,7 @@ mod tests {
     use super::super::{Multiplier, RowSets};
     use super::*;
     use crate::board::BoardSize;
-    use crate::engine::Control;
-    use crate::isa::Isa;
+    use crate::engine::{Control, Kernel};
 
     /// The obvious way.
     #[derive(Debug)]
@@ -345,7 +344,7 @@ mod tests {
                 }
                 all
             };
-            let threads = of(Multiplier::new(Isa::Portable, 1 << 20).unwrap());
+            let threads = of(Multiplier::new(Kernel::Portable, 1 << 20).unwrap());
             for (matrices_max, makers) in [(0, 1), (300_000, 3), (1 << 30, 2)] {
                 let device = of(Multiplier::by(Box::new(Plain { matrices_max, threads: makers })));
                 assert_eq!(device, threads, "N = {n}, {matrices_max} bytes");

@@ -9,9 +9,9 @@ use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::{Avx2Unpack, Avx512Unpack};
 use super::vectors::{Plain, Vectors};
-use crate::engine::{Control, Stopped};
 #[cfg(target_arch = "x86_64")]
-use crate::isa::Isa;
+use crate::engine::Kernel;
+use crate::engine::{Control, Stopped};
 
 /// The inner loops with `L` lanes.
 pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
@@ -142,7 +142,7 @@ pub(super) struct Avx2(());
 #[cfg(target_arch = "x86_64")]
 impl Avx2 {
     pub(super) fn new() -> Option<Self> {
-        Isa::Avx2.is_available().then_some(Self(()))
+        Kernel::Avx2.is_available().then_some(Self(()))
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) struct Avx512(());
 #[cfg(target_arch = "x86_64")]
 impl Avx512 {
     pub(super) fn new() -> Option<Self> {
-        Isa::Avx512.is_available().then_some(Self(()))
+        Kernel::Avx512.is_available().then_some(Self(()))
     }
 }
 

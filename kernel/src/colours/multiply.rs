@@ -14,8 +14,7 @@ use super::product::{CpuProducts, Planted, Product, Products, Side};
 use super::row_sets::{Major, RowSets, Stratum, Tile, TilePart};
 use super::trie::{REST_MAX, Set, Trie, TrieSpec};
 use super::{ColourTally, Part};
-use crate::engine::{Control, ProductCounter, Stopped};
-use crate::isa::Isa;
+use crate::engine::{Control, Kernel, ProductCounter, Stopped};
 
 /// Counts orbit after orbit; one a thread. Keeps its buffers.
 #[derive(Debug)]
@@ -57,17 +56,17 @@ struct TileSpec<'a> {
 }
 
 impl Multiplier {
-    /// A multiplier on instruction set `isa` that keeps about `memory_max` bytes or less, if that is possible: with less
-    /// memory the same lists are filtered several times over. `None` if this machine can't run it.
-    pub fn new(isa: Isa, memory_max: u64) -> Option<Self> {
+    /// A multiplier on the instructions of `isa` that keeps about `memory_max` bytes or less, if that is possible: with less
+    /// memory the same lists are filtered several times over. `None` if this machine can't run it, or `isa` multiplies
+    /// nothing.
+    pub fn new(isa: Kernel, memory_max: u64) -> Option<Self> {
         let products: Box<dyn Products> = match isa {
-            Isa::Portable => Box::new(CpuProducts::<_, 32>::new(loops::Portable)),
+            Kernel::Portable => Box::new(CpuProducts::<_, 32>::new(loops::Portable)),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Box::new(CpuProducts::<_, 32>::new(loops::Avx2::new()?)),
+            Kernel::Avx2 => Box::new(CpuProducts::<_, 32>::new(loops::Avx2::new()?)),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Box::new(CpuProducts::<_, 64>::new(loops::Avx512::new()?)),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => return None,
+            Kernel::Avx512 => Box::new(CpuProducts::<_, 64>::new(loops::Avx512::new()?)),
+            _ => return None,
         };
         Some(Self::with(products, usize::try_from(memory_max).unwrap_or(usize::MAX)))
     }

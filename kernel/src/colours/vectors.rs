@@ -287,7 +287,7 @@ mod x86 {
 mod tests {
     use super::*;
     #[cfg(target_arch = "x86_64")]
-    use crate::isa::Isa;
+    use crate::engine::Kernel;
     use crate::random::Random;
 
     fn check<const L: usize, T: Vectors<L>>() {
@@ -324,7 +324,7 @@ mod tests {
             check_sift::<Avx2Unpack, 32>();
         }
         #[cfg(target_arch = "x86_64")]
-        if Isa::Avx512.is_available() {
+        if Kernel::Avx512.is_available() {
             check_sift::<Avx512Unpack, 64>();
         }
     }
@@ -339,7 +339,7 @@ mod tests {
             check::<64, Avx2Unpack>();
         }
         #[cfg(target_arch = "x86_64")]
-        if Isa::Avx512.is_available() {
+        if Kernel::Avx512.is_available() {
             check::<64, Avx512Unpack>();
         }
     }

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 pub use self::products::{MaskLists, ProductCounter, ProductPart, ProductWork, Tree, TreeStep};
-use crate::isa::{self, Isa};
 use crate::names::UnknownName;
 use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
@@ -92,8 +91,8 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// The instructions by which its thread multiplies colours; `None` if their solutions are searched one at a time.
-    fn isa(&self) -> Option<Isa> {
+    /// The kernel by whose instructions its thread multiplies colours; `None` if their solutions are searched one at a time.
+    fn isa(&self) -> Option<Kernel> {
         None
     }
 
@@ -187,18 +186,29 @@ impl Kernel {
         self.into()
     }
 
-    /// The CPU features that the engine is compiled for; empty if any CPU runs it.
+    /// The CPU features that the engine and its multiplication are compiled for; empty if any CPU runs it.
     pub const fn needs(self) -> &'static [&'static str] {
         match self {
             Self::Reference | Self::Scalar | Self::Portable => &[],
-            Self::Avx2 => &["avx2", "bmi1", "popcnt"],
-            Self::Avx512 => &["avx512f", "avx512bw", "avx512vbmi2", "bmi1", "bmi2", "popcnt"],
+            Self::Avx2 => &["avx2", "bmi1", "bmi2", "lzcnt", "popcnt"],
+            Self::Avx512 => &[
+                "avx512f",
+                "avx512bw",
+                "avx512vl",
+                "avx512bitalg",
+                "avx512vbmi2",
+                "popcnt",
+                "avx2",
+                "bmi1",
+                "bmi2",
+                "lzcnt",
+            ],
         }
     }
 
     /// Those of [`needs`](Self::needs) that this machine has not.
     pub fn lacks(self) -> Vec<&'static str> {
-        self.needs().iter().copied().filter(|feature| !isa::cpu_has(feature)).collect()
+        self.needs().iter().copied().filter(|feature| !cpu_has(feature)).collect()
     }
 
     /// Whether this machine can run it.
@@ -245,6 +255,29 @@ impl Kernel {
             Self::Avx2 | Self::Avx512 => None,
         }
     }
+}
+
+/// Whether the processor has a feature that some engine needs.
+#[cfg(target_arch = "x86_64")]
+fn cpu_has(feature: &str) -> bool {
+    match feature {
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "avx512bitalg" => is_x86_feature_detected!("avx512bitalg"),
+        "avx512bw" => is_x86_feature_detected!("avx512bw"),
+        "avx512f" => is_x86_feature_detected!("avx512f"),
+        "avx512vbmi2" => is_x86_feature_detected!("avx512vbmi2"),
+        "avx512vl" => is_x86_feature_detected!("avx512vl"),
+        "bmi1" => is_x86_feature_detected!("bmi1"),
+        "bmi2" => is_x86_feature_detected!("bmi2"),
+        "lzcnt" => is_x86_feature_detected!("lzcnt"),
+        "popcnt" => is_x86_feature_detected!("popcnt"),
+        _ => unreachable!("nothing needs {feature}"),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_has(_feature: &str) -> bool {
+    false
 }
 
 fn unknown(name: &str) -> UnknownName {

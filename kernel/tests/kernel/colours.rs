@@ -7,7 +7,6 @@ use nqueens_kernel::colours::{
     ColourTally, Multiplier, Part, RowSets, recount_each, recount_part, recount_states,
 };
 use nqueens_kernel::engine::{Control, Engine, Kernel};
-use nqueens_kernel::isa::Isa;
 use nqueens_kernel::known::published;
 use nqueens_kernel::random::Random;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
@@ -22,7 +21,7 @@ fn row_sets(n: u32) -> RowSets {
 
 /// One of each instruction set that this machine has.
 fn multipliers() -> Vec<Multiplier> {
-    Isa::ALL.into_iter().filter_map(|isa| Multiplier::new(isa, 1 << 28)).collect()
+    Kernel::ALL.into_iter().filter_map(|kernel| Multiplier::new(kernel, 1 << 28)).collect()
 }
 
 fn solutions(tally: ColourTally) -> u64 {

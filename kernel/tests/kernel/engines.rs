@@ -7,7 +7,6 @@ use std::thread;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
-use nqueens_kernel::isa::Isa;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
@@ -99,7 +98,7 @@ impl Engine for Batching {
         Ok(())
     }
 
-    fn isa(&self) -> Option<Isa> {
+    fn isa(&self) -> Option<Kernel> {
         self.0.isa()
     }
 }

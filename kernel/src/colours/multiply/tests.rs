@@ -191,7 +191,7 @@ fn words_that_are_too_small_are_found() {
 #[test]
 fn whoever_is_stopped_counts_nothing() {
     let (sets, control) = (row_sets(16), Control::default());
-    let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
+    let mut multiplier = Multiplier::new(Kernel::Portable, 1 << 30).unwrap();
     control.stop();
     assert_eq!(multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &control), Err(Stopped));
     let found = multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &Control::default()).unwrap();
@@ -203,7 +203,7 @@ fn whoever_is_stopped_counts_nothing() {
 fn the_states_of_others_are_not_counted() {
     let (sets, control) = (row_sets(14), Control::default());
     let count = |control: &Control| {
-        let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
+        let mut multiplier = Multiplier::new(Kernel::Portable, 1 << 30).unwrap();
         multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, control).unwrap()
     };
     let alone = count(&Control::default());

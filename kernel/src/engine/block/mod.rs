@@ -25,11 +25,8 @@ mod step;
 mod tests;
 mod vector;
 
-#[cfg(target_arch = "x86_64")]
-use super::Kernel;
-use super::{Control, Engine, Stopped, Tally};
+use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
-use crate::isa::Isa;
 use crate::subproblem::Subproblem;
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
@@ -40,7 +37,7 @@ type Search = unsafe fn(&Schedule, &mut Buffer, &Control) -> Result<Tally, Stopp
 
 /// The block search by one instruction set, which this machine has.
 struct BlockSearch {
-    isa: Isa,
+    isa: Kernel,
     /// For free columns that span at most 16.
     narrow: Search,
     /// For any.
@@ -70,14 +67,14 @@ macro_rules! compiled {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    BlockSearch::boxed(Isa::Portable, compiled!(u16, u32, plain::PLACES), 5)
+    BlockSearch::boxed(Kernel::Portable, compiled!(u16, u32, plain::PLACES), 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
     let compiled = compiled!(avx2::Narrow, avx2::Wide, 3, "avx2,bmi1,popcnt");
-    Kernel::Avx2.is_available().then(|| BlockSearch::boxed(Isa::Avx2, compiled, 5))
+    Kernel::Avx2.is_available().then(|| BlockSearch::boxed(Kernel::Avx2, compiled, 5))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
@@ -85,11 +82,11 @@ pub(super) fn avx2() -> Option<Box<dyn Engine>> {
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
     let compiled =
         compiled!(avx512::Narrow, avx512::Wide, 3, "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt");
-    Kernel::Avx512.is_available().then(|| BlockSearch::boxed(Isa::Avx512, compiled, 8))
+    Kernel::Avx512.is_available().then(|| BlockSearch::boxed(Kernel::Avx512, compiled, 8))
 }
 
 impl BlockSearch {
-    fn boxed(isa: Isa, [narrow, wide]: [Search; 2], excess_max: u32) -> Box<dyn Engine> {
+    fn boxed(isa: Kernel, [narrow, wide]: [Search; 2], excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { isa, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
 
@@ -135,7 +132,7 @@ impl Engine for BlockSearch {
         unsafe { search(&schedule, &mut self.buffer, control) }
     }
 
-    fn isa(&self) -> Option<Isa> {
+    fn isa(&self) -> Option<Kernel> {
         Some(self.isa)
     }
 }
