@@ -10,7 +10,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals};
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::known::{Published, first_counted, published};
-use nqueens_kernel::ladder::{Form, LadderCount, Rung};
+use nqueens_kernel::ladder::{LadderCount, Rung};
 use nqueens_kernel::plan::fastest;
 use nqueens_kernel::sequence::Sequence;
 use nqueens_model::operator::{Checked, Outcome};
@@ -28,7 +28,7 @@ use crate::output::{hours, print_line, print_table, stdout, thousands};
 /// published counts, which end at N = 27; a line that differs is an error. Below stand the solutions that are equal to their half
 /// turn, and to their quarter turn.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
+#[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking")]
 pub(crate) struct TableCommand {
     /// First board size
     #[arg(long, value_name = "N", default_value_t = BoardSize::MIN, allow_negative_numbers = true)]
@@ -41,10 +41,6 @@ pub(crate) struct TableCommand {
     /// Algorithm of the ladder [default: the fastest kernel, on one thread]
     #[arg(long, value_name = "NAME", value_parser = one_of::<Rung>(Rung::ALL.map(Rung::name)))]
     algorithm: Option<Rung>,
-
-    /// Use the iterative form of the algorithm instead of the recursive one
-    #[arg(long, requires = "algorithm")]
-    iterative: bool,
 
     /// Count nothing: print the published counts, their sources, and who counted them first
     #[arg(long, conflicts_with = "algorithm")]
@@ -77,7 +73,6 @@ impl TableCommand {
         if let Some(rung) = self.algorithm.filter(|rung| last > rung.n_max()) {
             eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
         }
-        let form = if self.iterative { Form::Iterative } else { Form::Recursive };
         let widths = widths(last)?;
         let line = |cells: &[String]| {
             let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
@@ -89,7 +84,7 @@ impl TableCommand {
         writeln!(out, " N  {}  hh:mm:ss.ms  published", line(&names(|(title, _)| title)))?;
         writeln!(out, "    {}", line(&names(|(_, sequence)| sequence.name())))?;
         for n in self.from.up_to(last) {
-            let count = self.algorithm.map_or_else(|| by_kernel(n), |rung| climb(rung, form, n))?;
+            let count = self.algorithm.map_or_else(|| by_kernel(n), |rung| climb(rung, n))?;
             let Outcome { totals, checked, .. } = count.outcome;
             let published = if checked == Checked::Published { "equal" } else { "-" };
             let (counts, time) = (line(&cells(&ORBITS, n, totals, thousands)?), hours(count.elapsed));
@@ -147,9 +142,9 @@ fn by_kernel(n: BoardSize) -> anyhow::Result<BoardCount> {
     counting::count(n, fastest(n, Some(kernel)), &[kernel.name().to_owned()], default_memory())
 }
 
-fn climb(rung: Rung, form: Form, n: BoardSize) -> anyhow::Result<BoardCount> {
+fn climb(rung: Rung, n: BoardSize) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
-    let LadderCount { total, orbits, states } = rung.count(form, n);
+    let LadderCount { total, orbits, states } = rung.count(n);
     let elapsed = begun.elapsed();
     let outcome = outcome(n, orbits, None).with_context(|| distrust(n))?;
     ensure!(

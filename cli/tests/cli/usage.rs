@@ -23,7 +23,6 @@ fn what_makes_no_sense_is_told_and_begins_nothing() {
         table --to x
         table --from 9 --to 8
         table --algorithm luck
-        table --iterative
         run
         run 8.0
         run 4294967304

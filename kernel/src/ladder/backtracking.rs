@@ -7,17 +7,11 @@
 //!
 //! Golomb and Baumert described the method in general (*Backtrack Programming*, 1965); Dijkstra made these queens
 //! its textbook example (*Notes on Structured Programming*, 1972).
-//!
-//! In the recursive form the call stack remembers where each row had got to. The iterative form shows that the
-//! board itself remembers it: the queens are the stack, and a queen taken back says which column to try next.
 
-use std::iter;
-
-use super::{Found, found};
 use crate::board::BoardSize;
 use crate::solution::is_safe;
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     descend(n, &mut Vec::with_capacity(n.index()), visit)
 }
 
@@ -35,23 +29,4 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
         }
     }
     states
-}
-
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
-    let mut queens = Vec::with_capacity(n.index());
-    let mut column = 0;
-    iter::from_fn(move || {
-        loop {
-            let row_is_open = queens.len() < n.index() && usize::from(column) < n.index();
-            if !row_is_open {
-                column = queens.pop()? + 1;
-            } else if is_safe(&queens, column) {
-                queens.push(column);
-                column = 0;
-                return Some(found(&queens, n, |_| true));
-            } else {
-                column += 1;
-            }
-        }
-    })
 }

@@ -16,11 +16,10 @@
 //! The rungs above this one do not search differently, they search less: they leave cells out. So the search
 //! takes a [`Rule`] that tells which cells of a row it may use; here, all of them.
 //!
-//! The iterative form keeps its stack in a list of rows.
+//! The loop keeps its stack in a list of rows, so that solutions are found one at a time.
 
 use std::iter;
 
-use super::{Found, StandsFor};
 use crate::board::{BoardSize, take_lowest};
 use crate::solution::Solution;
 
@@ -29,12 +28,12 @@ use crate::solution::Solution;
 pub(super) trait Rule: Fn(usize, u32) -> u32 {}
 impl<F: Fn(usize, u32) -> u32> Rule for F {}
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-    recursive_by(every_cell(n), n, visit)
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+    search_by(every_cell(n), n, visit)
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
-    steps_by(every_cell(n), n)
+pub(super) fn solutions(n: BoardSize) -> impl Iterator<Item = Solution> {
+    solutions_by(every_cell(n), n)
 }
 
 fn every_cell(n: BoardSize) -> impl Rule {
@@ -70,8 +69,8 @@ fn column_of(bit: u32) -> u8 {
     u8::try_from(bit.trailing_zeros()).expect("below 32")
 }
 
-/// The recursive search among the cells that `rule` allows.
-pub(super) fn recursive_by(rule: impl Rule, n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+/// The search among the cells that `rule` allows.
+pub(super) fn search_by(rule: impl Rule, n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     Search { rule, queens: vec![0; n.index()], states: 0, visit }.run()
 }
 
@@ -101,8 +100,8 @@ impl<R: Rule> Search<'_, R> {
     }
 }
 
-/// The iterative search among the cells that `rule` allows.
-pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Found> {
+/// The same search as a loop.
+pub(super) fn solutions_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Solution> {
     let mut queens = vec![0; n.index()];
     // One level for each row from the top to the one that was reached.
     let mut levels = Vec::with_capacity(n.index());
@@ -116,12 +115,11 @@ pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Fo
                 continue;
             };
             queens[row] = column_of(bit);
-            let is_full = levels.len() == queens.len();
-            if !is_full {
-                let attacked = attacked.below(bit);
-                levels.push(Level::new(attacked, rule(row + 1, attacked.columns)));
+            if levels.len() == queens.len() {
+                return Some(Solution::found(n, &queens));
             }
-            return Some(is_full.then(|| (Solution::found(n, &queens), StandsFor::Itself)));
+            let attacked = attacked.below(bit);
+            levels.push(Level::new(attacked, rule(row + 1, attacked.columns)));
         }
     })
 }

@@ -8,17 +8,11 @@
 //! its use: the other rungs are trusted because they find what it finds. But already 8 queens take 16,777,216
 //! boards for 92 solutions. Nearly every board is spoiled by its first two or three queens, and it
 //! still goes on to place the others in all the ways there are.
-//!
-//! The iterative form is the odometer of a car: the last row turns fastest, and where a row has turned through,
-//! the one above moves on by one.
 
-use std::iter;
-
-use super::{Found, found};
 use crate::board::BoardSize;
 use crate::solution::no_two_attack;
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     descend(n, &mut Vec::with_capacity(n.index()), visit)
 }
 
@@ -36,17 +30,4 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
         queens.pop();
     }
     states
-}
-
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
-    let mut queens = Vec::with_capacity(n.index());
-    let mut column = 0;
-    iter::from_fn(move || {
-        while queens.len() == n.index() || usize::from(column) == n.index() {
-            column = queens.pop()? + 1;
-        }
-        queens.push(column);
-        column = 0;
-        Some(found(&queens, n, no_two_attack))
-    })
 }

@@ -13,9 +13,6 @@
 //!
 //! Wirth's *Program Development by Stepwise Refinement* (1971) arrives at these three arrays.
 
-use std::iter;
-
-use super::{Found, found};
 use crate::board::BoardSize;
 
 /// Queens one a row from the top, and the columns and diagonals that they take.
@@ -56,11 +53,10 @@ impl Board {
         self.queens.push(column);
     }
 
-    /// Takes the last queen back and tells her column; `None` from an empty board.
-    fn take_back(&mut self) -> Option<u8> {
-        let column = self.queens.pop()?;
+    /// Takes the last queen back, who stands on `column`.
+    fn take_back(&mut self, column: u8) {
+        self.queens.pop();
         self.mark(column, false);
-        Some(column)
     }
 
     fn mark(&mut self, column: u8, taken: bool) {
@@ -71,7 +67,7 @@ impl Board {
     }
 }
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     descend(n, &mut Board::empty(n), visit)
 }
 
@@ -85,27 +81,8 @@ fn descend(n: BoardSize, board: &mut Board, visit: &mut dyn FnMut(&[u8])) -> u64
         if board.is_free(column) {
             board.put(column);
             states += 1 + descend(n, board, visit);
-            board.take_back();
+            board.take_back(column);
         }
     }
     states
-}
-
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
-    let mut board = Board::empty(n);
-    let mut column = 0;
-    iter::from_fn(move || {
-        loop {
-            let row_is_open = !board.is_full() && usize::from(column) < n.index();
-            if !row_is_open {
-                column = board.take_back()? + 1;
-            } else if board.is_free(column) {
-                board.put(column);
-                column = 0;
-                return Some(found(&board.queens, n, |_| true));
-            } else {
-                column += 1;
-            }
-        }
-    })
 }

@@ -12,16 +12,10 @@
 //! (each row's queen would stand in the middle), except the single cell of N = 1.
 
 use super::bitmap::{self, Rule};
-use super::{Found, StandsFor};
 use crate::board::BoardSize;
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-    bitmap::recursive_by(left_half_first(n), n, visit)
-}
-
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
-    let pair = |(board, _)| (board, StandsFor::MirrorPair);
-    bitmap::steps_by(left_half_first(n), n).map(move |found| found.map(pair))
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+    bitmap::search_by(left_half_first(n), n, visit)
 }
 
 fn left_half_first(n: BoardSize) -> impl Rule {

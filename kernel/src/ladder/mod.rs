@@ -1,8 +1,8 @@
 //! The ladder that the field climbed: the N-Queens search as it is taught, from brute force to symmetry.
 //!
-//! Each rung is one file that opens with what it adds to the one before, and has a recursive and an iterative
-//! form. They are written to be read and for small boards; being so different from one another, they check each
-//! other and everything faster. `docs/ladder.md` tells the whole story with figures.
+//! Each rung is one file that opens with what it adds to the one before. They are written to be read and for small
+//! boards; being so different from one another, they check each other and everything faster. `docs/ladder.md` tells
+//! the whole story with figures.
 //!
 //! | rung | idea |
 //! |---|---|
@@ -15,14 +15,14 @@
 //!
 //! ```
 //! use nqueens_kernel::board::BoardSize;
-//! use nqueens_kernel::ladder::{Form, Rung};
+//! use nqueens_kernel::ladder::Rung;
 //!
 //! let eight = BoardSize::new(8).unwrap();
 //! for rung in [Rung::Backtracking, Rung::Flags, Rung::Bitmap] {
-//!     let count = rung.count(Form::Recursive, eight);
+//!     let count = rung.count(eight);
 //!     assert_eq!((count.total, count.orbits.unique(eight), count.states), (92, Ok(12), 2056));
 //! }
-//! assert_eq!(Rung::Mirror.count(Form::Iterative, eight).states, 1028);
+//! assert_eq!(Rung::Mirror.count(eight).states, 1028);
 //! ```
 
 mod backtracking;
@@ -48,16 +48,12 @@ use crate::solution::{Image, Solution, Symmetry};
 /// assert_eq!(first.to_string(), "0 4 7 5 2 6 1 3");
 /// ```
 pub fn solutions(n: BoardSize) -> impl Iterator<Item = Solution> {
-    boards(bitmap::steps(n))
+    bitmap::solutions(n)
 }
 
 /// The solutions whose queen in row `r` stands on one of the columns `allowed[r]`, for every row, in the same way.
 pub(crate) fn solutions_within(n: BoardSize, allowed: Vec<u32>) -> impl Iterator<Item = Solution> {
-    boards(bitmap::steps_by(move |row, _| allowed[row], n))
-}
-
-fn boards(steps: impl Iterator<Item = Found>) -> impl Iterator<Item = Solution> {
-    steps.flatten().map(|(board, _)| board)
+    bitmap::solutions_by(move |row, _| allowed[row], n)
 }
 
 /// One solution of each orbit, the smallest of its images, with its symmetry; ascending, found one at a time as
@@ -73,10 +69,7 @@ fn boards(steps: impl Iterator<Item = Found>) -> impl Iterator<Item = Solution> 
 /// assert_eq!(five, expected.map(|(rows, symmetry)| (rows.to_owned(), symmetry)));
 /// ```
 pub fn unique_solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
-    symmetry::steps(n).filter_map(|found| match found? {
-        (board, StandsFor::Orbit(symmetry)) => Some((board, symmetry)),
-        _ => None,
-    })
+    symmetry::solutions(n)
 }
 
 /// A way to count, lowest rung first.
@@ -97,20 +90,6 @@ pub enum Rung {
     Mirror,
     /// Only one representative of each orbit is searched for, and classified at the leaf.
     Symmetry,
-}
-
-/// How a rung is written down. Both forms visit the same boards in the same order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// By calls of itself; the call stack remembers the rows above.
-    Recursive,
-    /// By a loop with a stack of its own.
-    Iterative,
-}
-
-impl Form {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Recursive, Self::Iterative];
 }
 
 /// For which solutions a board that a rung has found was counted.
@@ -143,15 +122,6 @@ impl StandsFor {
             Self::Orbit(_) => found.orbit(),
         }
     }
-}
-
-/// What came of one queen put down by a search: the solution that it completed, if that was counted, and for which others.
-type Found = Option<(Solution, StandsFor)>;
-
-/// A full board of these queens, one a row from the top, if it passes a test.
-fn found(queens: &[u8], n: BoardSize, is_solution: impl FnOnce(&[u8]) -> bool) -> Found {
-    let is_found = queens.len() == n.index() && is_solution(queens);
-    is_found.then(|| (Solution::found(n, queens), StandsFor::Itself))
 }
 
 /// What a rung has counted.
@@ -213,45 +183,27 @@ impl Rung {
     /// the `n` by `n` board exactly once. Returns the number of queens put down on the way.
     ///
     /// The order is ascending on every rung.
-    pub fn search(self, form: Form, n: BoardSize, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
+    pub fn search(self, n: BoardSize, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
         let found_as = if self == Self::Mirror { StandsFor::MirrorPair } else { StandsFor::Itself };
         let mut plain = |queens: &[u8]| visit(Solution::found(n, queens), found_as);
-        match (self, form) {
-            (Self::BruteForce, Form::Recursive) => brute_force::recursive(n, &mut plain),
-            (Self::BruteForce, Form::Iterative) => iterative(brute_force::steps(n), visit),
-            (Self::Backtracking, Form::Recursive) => backtracking::recursive(n, &mut plain),
-            (Self::Backtracking, Form::Iterative) => iterative(backtracking::steps(n), visit),
-            (Self::Flags, Form::Recursive) => flags::recursive(n, &mut plain),
-            (Self::Flags, Form::Iterative) => iterative(flags::steps(n), visit),
-            (Self::Bitmap, Form::Recursive) => bitmap::recursive(n, &mut plain),
-            (Self::Bitmap, Form::Iterative) => iterative(bitmap::steps(n), visit),
-            (Self::Mirror, Form::Recursive) => mirror::recursive(n, &mut plain),
-            (Self::Mirror, Form::Iterative) => iterative(mirror::steps(n), visit),
-            (Self::Symmetry, Form::Recursive) => {
-                symmetry::recursive(n, &mut |board, symmetry| visit(board, StandsFor::Orbit(symmetry)))
+        match self {
+            Self::BruteForce => brute_force::search(n, &mut plain),
+            Self::Backtracking => backtracking::search(n, &mut plain),
+            Self::Flags => flags::search(n, &mut plain),
+            Self::Bitmap => bitmap::search(n, &mut plain),
+            Self::Mirror => mirror::search(n, &mut plain),
+            Self::Symmetry => {
+                symmetry::search(n, &mut |board, symmetry| visit(board, StandsFor::Orbit(symmetry)))
             }
-            (Self::Symmetry, Form::Iterative) => iterative(symmetry::steps(n), visit),
         }
     }
 
     /// Counts the solutions of the `n` by `n` board, all and up to symmetry.
-    pub fn count(self, form: Form, n: BoardSize) -> LadderCount {
+    pub fn count(self, n: BoardSize) -> LadderCount {
         let mut count = LadderCount::default();
-        count.states = self.search(form, n, &mut |board, stands_for| count.add(&board, stands_for));
+        count.states = self.search(n, &mut |board, stands_for| count.add(&board, stands_for));
         count
     }
-}
-
-/// Visits what the steps find; how many they were.
-fn iterative(steps: impl Iterator<Item = Found>, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
-    let mut states = 0;
-    steps.for_each(|found| {
-        states += 1;
-        if let Some((board, stands_for)) = found {
-            visit(board, stands_for);
-        }
-    });
-    states
 }
 
 fn unknown(name: &str) -> UnknownName {

@@ -31,19 +31,17 @@
 use std::cmp::Ordering;
 
 use super::bitmap::{self, Rule};
-use super::{Found, StandsFor};
 use crate::board::BoardSize;
 use crate::solution::{Image, Solution, Symmetry};
 
-pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry)) -> u64 {
-    classes(n).map(|class| bitmap::recursive_by(class.rule(n), n, &mut class.at_leaf(n, visit))).sum()
+pub(super) fn search(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry)) -> u64 {
+    classes(n).map(|class| bitmap::search_by(class.rule(n), n, &mut class.at_leaf(n, visit))).sum()
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
+pub(super) fn solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
     let of_class = move |class: SymmetryClass| {
-        let orbit =
-            move |(board, _)| class.symmetry(&board).map(|symmetry| (board, StandsFor::Orbit(symmetry)));
-        bitmap::steps_by(class.rule(n), n).map(move |found| found.and_then(orbit))
+        let orbit = move |board| Some((board, class.symmetry(&board)?));
+        bitmap::solutions_by(class.rule(n), n).filter_map(orbit)
     };
     classes(n).flat_map(of_class)
 }

@@ -5,7 +5,7 @@ use nqueens_kernel::cells::Cells;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::job::Job;
 use nqueens_kernel::known::published;
-use nqueens_kernel::ladder::{Form, Rung};
+use nqueens_kernel::ladder::Rung;
 use nqueens_kernel::plan::Plan;
 use nqueens_kernel::sampling::{STATES_LEFT, Sampler};
 use nqueens_kernel::solution::Solution;
@@ -50,7 +50,7 @@ fn with_queen(n: BoardSize, queen: Cell) -> Cells {
 fn brute_force(n: BoardSize, given: &[Cell], blocked: &[Cell]) -> Vec<Solution> {
     let has = |solution: &Solution, cell: &Cell| solution.columns()[usize::from(cell.0)] == cell.1;
     let mut found = Vec::new();
-    Rung::BruteForce.search(Form::Iterative, n, &mut |solution, _| {
+    Rung::BruteForce.search(n, &mut |solution, _| {
         let keeps = given.iter().all(|queen| has(&solution, queen));
         if keeps && !blocked.iter().any(|cell| has(&solution, cell)) {
             found.push(solution);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::known::published;
-use nqueens_kernel::ladder::{self, Form, Rung, StandsFor};
+use nqueens_kernel::ladder::{self, Rung, StandsFor};
 use nqueens_kernel::solution::{Solution, Symmetry};
 
 fn sizes(first: u32, last: u32) -> impl Iterator<Item = BoardSize> {
@@ -13,9 +13,9 @@ fn sizes(first: u32, last: u32) -> impl Iterator<Item = BoardSize> {
 }
 
 /// What a search gives its visitor, in order.
-fn found(rung: Rung, form: Form, n: BoardSize) -> Vec<(Solution, StandsFor)> {
+fn found(rung: Rung, n: BoardSize) -> Vec<(Solution, StandsFor)> {
     let mut all = Vec::new();
-    rung.search(form, n, &mut |board, stands_for| all.push((board, stands_for)));
+    rung.search(n, &mut |board, stands_for| all.push((board, stands_for)));
     all
 }
 
@@ -37,9 +37,8 @@ fn every_rung_counts_as_published() {
         };
         for n in sizes(1, last) {
             let known = published(n).unwrap();
-            let [recursive, iterative] = Form::ALL.map(|form| rung.count(form, n));
-            assert_eq!((recursive.total, recursive.orbits), (known.total, known.orbits), "{rung}, N = {n}");
-            assert_eq!(recursive, iterative, "{rung}, N = {n}");
+            let count = rung.count(n);
+            assert_eq!((count.total, count.orbits), (known.total, known.orbits), "{rung}, N = {n}");
         }
     }
 }
@@ -51,8 +50,7 @@ fn every_rung_enumerates_the_same_solutions_in_the_same_order() {
         assert_eq!(listed.len() as u128, published(n).unwrap().total, "N = {n}");
         assert!(listed.iter().all(|solution| Solution::new(solution.columns()) == Some(*solution)));
         for rung in Rung::ALL.into_iter().filter(|&rung| rung != Rung::BruteForce || n.get() < 8) {
-            let [boards, iterative] = Form::ALL.map(|form| found(rung, form, n));
-            assert_eq!(boards, iterative, "{rung}, N = {n}");
+            let boards = found(rung, n);
             assert!(boards.is_sorted_by(|a, b| a.0 < b.0), "{rung}, N = {n}");
             let mut meant = Vec::new();
             for (board, stands_for) in boards {
@@ -69,7 +67,7 @@ fn every_rung_enumerates_the_same_solutions_in_the_same_order() {
 
 #[test]
 fn each_rung_does_the_work_its_essay_says() {
-    let states = |rung: Rung, n| rung.count(Form::Iterative, n).states;
+    let states = |rung: Rung, n| rung.count(n).states;
     for n in sizes(2, 7) {
         let leaves_and_inner = (1..=n.get()).map(|k| u64::from(n.get()).pow(k)).sum::<u64>();
         assert_eq!(states(Rung::BruteForce, n), leaves_and_inner, "N = {n}");
@@ -118,14 +116,12 @@ fn the_symmetry_rung_agrees_with_the_class_tables() {
 #[test]
 fn the_symmetry_rung_counts_each_kind_of_orbit_as_published() {
     for n in sizes(2, 12) {
-        for form in Form::ALL {
-            let mut totals = Totals::default();
-            Rung::Symmetry.search(form, n, &mut |_, stands_for| {
-                let StandsFor::Orbit(symmetry) = stands_for else { panic!("not an orbit") };
-                totals = totals.checked_add(only(symmetry)).unwrap();
-            });
-            assert_eq!(totals, published(n).unwrap().orbits, "N = {n}, {form:?}");
-        }
+        let mut totals = Totals::default();
+        Rung::Symmetry.search(n, &mut |_, stands_for| {
+            let StandsFor::Orbit(symmetry) = stands_for else { panic!("not an orbit") };
+            totals = totals.checked_add(only(symmetry)).unwrap();
+        });
+        assert_eq!(totals, published(n).unwrap().orbits, "N = {n}");
     }
 }
 
