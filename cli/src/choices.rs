@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
-use nqueens_coordinator::{Confirming, Timing};
+use nqueens_coordinator::{Policy, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::Kernel;
@@ -92,11 +92,11 @@ pub(crate) struct JobsMax {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConfirmingOptions {
     /// Number of second counts and recounts that must agree before a total without a published count is confirmed
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Confirming::default().checks_min, help_heading = CHECKS)]
-    checks_min: u32,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().checks_min, help_heading = CHECKS)]
+    pub(crate) checks_min: u32,
 
     /// How many of them must be recounts by the coordinator: 60 find a share of 5 % of wrong results with 95 % probability
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Confirming::default().recounts_min, help_heading = CHECKS)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Policy::default().recounts_min, help_heading = CHECKS)]
     recounts_min: u32,
 
     /// Confirm totals as if no counts were published: a rehearsal for boards beyond N = 27
@@ -104,10 +104,10 @@ pub(crate) struct ConfirmingOptions {
     unpublished: bool,
 }
 
-impl From<ConfirmingOptions> for Confirming {
-    fn from(options: ConfirmingOptions) -> Self {
-        let ConfirmingOptions { checks_min, recounts_min, unpublished } = options;
-        Self { checks_min, recounts_min, published: !unpublished }
+impl ConfirmingOptions {
+    /// Numbers of a coordinator that is to recount, or not.
+    pub(crate) fn policy(&self, arbiter: bool) -> Policy {
+        Policy { arbiter, recounts_min: self.recounts_min, published: !self.unpublished, ..Policy::default() }
     }
 }
 

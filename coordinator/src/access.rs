@@ -60,12 +60,12 @@ impl Access {
     }
 
     pub(crate) fn workers(&self) -> Guard {
-        Guard::new(Role::Worker, &self.workers, &self.operators_tokens())
+        Guard::new(WORKER, &self.workers, &self.operators_tokens())
     }
 
     /// Decides which requests an operator may make.
     pub fn operators(&self) -> Guard {
-        Guard::new(Role::Operator, &self.operators_tokens(), &self.workers)
+        Guard::new("operator", &self.operators_tokens(), &self.workers)
     }
 
     fn operators_tokens(&self) -> Vec<(Credential, Token)> {
@@ -73,26 +73,21 @@ impl Access {
     }
 }
 
-/// What a caller may do.
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    /// Take jobs and report results.
-    Worker,
-    /// Plan, watch and change runs; look at the page.
-    Operator,
-}
+/// The role of those who take jobs and report results.
+const WORKER: &str = "worker";
 
 /// Looks at who calls before anything else of a call is read.
 #[derive(Clone)]
 pub struct Guard {
-    role: Role,
+    /// `worker` or `operator`.
+    role: &'static str,
     wanted: Arc<[(Credential, Token)]>,
     /// The other service's tokens: known, but not for these calls.
     other: Arc<[(Credential, Token)]>,
 }
 
 impl Guard {
-    fn new(role: Role, wanted: &[(Credential, Token)], other: &[(Credential, Token)]) -> Self {
+    fn new(role: &'static str, wanted: &[(Credential, Token)], other: &[(Credential, Token)]) -> Self {
         Self { role, wanted: wanted.into(), other: other.into() }
     }
 
@@ -107,10 +102,7 @@ impl Guard {
             debug!(caller = %caller.address(), reason = refusal.message(), "call refused");
             caller.refuse();
         })?;
-        match self.role {
-            Role::Worker => caller.admit_holder(&Some(credential.clone()))?,
-            Role::Operator => caller.admit()?,
-        }
+        caller.admit_holder(&(self.role == WORKER).then(|| credential.clone()))?;
         Ok(credential)
     }
 
@@ -121,10 +113,7 @@ impl Guard {
             let found = tokens.iter().filter(|(_, token)| token.authorizes(headers));
             found.fold(None, |_, (credential, _)| Some(credential.clone()))
         };
-        let role = match self.role {
-            Role::Worker => "worker",
-            Role::Operator => "operator",
-        };
+        let role = self.role;
         if self.is_open() {
             Ok(Credential::shared())
         } else if let Some(credential) = shown(&self.wanted) {

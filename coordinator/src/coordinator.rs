@@ -18,7 +18,7 @@ use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes};
 use nqueens_scheduler::request::{Expire, FinishRun};
-use nqueens_scheduler::{Dispatch, Policy, Run, RunSettings};
+use nqueens_scheduler::{Dispatch, Run, RunSettings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -39,7 +39,7 @@ use crate::plans::Plans;
 use crate::reader::Reader;
 use crate::recounting;
 use crate::service::{WorkerServer, Workers};
-use crate::total::{Confirming, References, conclude};
+use crate::total::{References, conclude};
 use crate::writer::{Handle, Timing, Writer};
 
 /// How often leases are looked through for those that have run out.
@@ -64,9 +64,8 @@ impl Coordinator {
         let reader = Reader::new(path, database.readers.clone());
         let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
         let plans = Plans::default();
-        let Confirming { recounts_min, published, .. } = pace.confirming;
-        let policy = Policy { arbiter: pace.recounts, recounts_min, published, ..pace.policy };
-        let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
+        let writer =
+            Writer::new(database, disk.room(), pace.policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, committed, faults) = (
             writer.snapshot.subscribe(),
             writer.events.subscribe(),
@@ -91,9 +90,13 @@ impl Coordinator {
         };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
-            tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
+            tokio::spawn(conclude_runs(
+                operator.clone(),
+                References::new(pace.checks_min, pace.policy),
+                faults.clone(),
+            )),
         ];
-        if pace.recounts {
+        if pace.policy.arbiter {
             chores.push(tokio::spawn(recounting::count(operator.clone())));
         }
         Ok(Self { operator, limits, pace, cut_short, writing, chores, faults })
@@ -206,10 +209,9 @@ async fn expire(writer: Handle, mut disk: Disk) {
 /// Adds up every run whose jobs are all done, once. What it takes to check the sum is counted beside the jobs.
 async fn conclude_runs(
     mut operator: Operator,
-    confirming: Confirming,
+    mut references: References,
     faults: watch::Sender<Option<Arc<Error>>>,
 ) {
-    let mut references = References::new(confirming);
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {

@@ -1,6 +1,6 @@
 //! Errors of a coordinator, each with advice.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nqueens_model::id::RunId;
 use nqueens_scheduler::Refusal;
@@ -8,31 +8,8 @@ use nqueens_scheduler::Refusal;
 /// A failure of the coordinator. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The ledger failed.
     #[error(transparent)]
     Ledger(#[from] nqueens_ledger::Error),
-    /// The database holds a run of another board.
-    #[error("{path} holds a run of {found}, not of {wanted}; choose another --db")]
-    OtherRun {
-        /// The database.
-        path: PathBuf,
-        /// What it counts.
-        found: String,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// The database holds a run of the same board, made by another plan.
-    #[error(
-        "{path} holds a run with plan '{found}', not '{wanted}'; leave --plan out to resume it, or choose another --db"
-    )]
-    OtherPlan {
-        /// The database.
-        path: PathBuf,
-        /// Its run's plan.
-        found: String,
-        /// What was asked for.
-        wanted: String,
-    },
     /// A request's name was used before, for something else.
     #[error("run {0} exists and has another plan; draw a new request id")]
     OtherSubmission(RunId),
@@ -49,13 +26,11 @@ pub enum Error {
         /// A size of jobs, in states, of which there are about half as many as the limit.
         states_per_job: u128,
     },
-    /// Each run waits for those before it.
     #[error("{0} runs are being planned or wait for it; submit again later, or cancel one of them")]
     TooManyPlans(usize),
     /// Only one thing can be done to it.
     #[error("run {0} is being planned; wait for its end, or cancel it")]
     BeingPlanned(RunId),
-    /// An operator did not want it any more.
     #[error("run {0} was cancelled while it was being planned; nothing of it is kept")]
     PlanCancelled(RunId),
     /// Workers could do what operators do, or pass for each other.
@@ -64,7 +39,6 @@ pub enum Error {
     /// The certificates or keys of a setting can't be used. The reason has nothing of the key.
     #[error("{0} can't be used: {1}")]
     Tls(&'static str, String),
-    /// The request can't be granted.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The writer met something that can't be, and broke off.
@@ -73,10 +47,8 @@ pub enum Error {
          database is damaged"
     )]
     WriterFailed(String),
-    /// The writer has stopped.
     #[error("the coordinator is shutting down")]
     ShuttingDown,
-    /// The listening address can't be had.
     #[error("can't listen on {0}: {1}; choose another address, or stop what uses this one")]
     CantListen(String, String),
 }

@@ -65,5 +65,4 @@ pub use operator::Operator;
 pub use plans::UnplannedRun;
 pub use reader::Reader;
 pub use service::Workers;
-pub use total::Confirming;
 pub use writer::Timing;

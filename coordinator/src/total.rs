@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use nqueens_evidence::estimate::{STRATA, estimate_total};
 use nqueens_evidence::total;
-use nqueens_evidence::verify::{CHECKS_MIN, RECOUNTS_MIN};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
 use nqueens_kernel::counts::{SymmetricCounts, Totals};
@@ -16,29 +15,11 @@ use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_ledger::{self as ledger, RunRow, damaged};
 use nqueens_model::operator::{Grounds, Outcome, TotalEstimate, recounts_wanted};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::JobState;
+use nqueens_scheduler::{JobState, Policy};
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
 use crate::error::Error;
-
-/// How totals are confirmed.
-#[derive(Clone, Copy, Debug)]
-pub struct Confirming {
-    /// Second counts under another credential and recounts that must agree, for a total that is not compared with a published
-    /// count.
-    pub checks_min: u32,
-    /// So many of them must be recounts.
-    pub recounts_min: u32,
-    /// Whether totals are compared with published counts. For rehearsals of larger boards they are not.
-    pub published: bool,
-}
-
-impl Default for Confirming {
-    fn default() -> Self {
-        Self { checks_min: CHECKS_MIN, recounts_min: RECOUNTS_MIN, published: true }
-    }
-}
 
 /// What the total of a board is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +37,14 @@ type Subject = (BoardSize, Option<Cells>);
 /// minute. This ends with its owner.
 pub(crate) struct References {
     begun: HashMap<Subject, watch::Receiver<Option<TotalReference>>>,
-    confirming: Confirming,
+    checks_min: u32,
+    policy: Policy,
     control: Arc<Control>,
 }
 
 impl References {
-    pub(crate) fn new(confirming: Confirming) -> Self {
-        Self { begun: HashMap::new(), confirming, control: Arc::default() }
+    pub(crate) fn new(checks_min: u32, policy: Policy) -> Self {
+        Self { begun: HashMap::new(), checks_min, policy, control: Arc::default() }
     }
 
     /// Begins with what a plan counts unless that was begun; what is found comes out of the receiver.
@@ -71,7 +53,7 @@ impl References {
         let begin = || {
             let (found, reference) = watch::channel(None);
             let control = Arc::clone(&self.control);
-            let is_published = self.confirming.published && cells.is_none() && published(n).is_some();
+            let is_published = self.policy.published && cells.is_none() && published(n).is_some();
             tokio::task::spawn_blocking(move || {
                 let search = || {
                     let seed = || u64::from_ne_bytes(random_bytes());
@@ -136,9 +118,8 @@ pub(crate) async fn conclude(
     let reference = found_reference.wait_for(Option::is_some).await.map(|reference| *reference);
     let TotalReference { symmetric, estimate } =
         reference.ok().flatten().expect("the search ends early only with its coordinator");
-    let Confirming { checks_min, recounts_min, .. } = references.confirming;
-    let checks_wanted = checks_min.min(run.jobs - own);
-    let recounts_wanted = recounts_wanted(recounts_min, run.recounts.differing).min(parts);
+    let checks_wanted = references.checks_min.min(run.jobs - own);
+    let recounts_wanted = recounts_wanted(references.policy.recounts_min, run.recounts.differing).min(parts);
     let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted, recounts_wanted });
     Ok(total::conclude(&run.plan, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
 }
@@ -153,11 +134,11 @@ mod tests {
     async fn symmetric_solutions_are_counted_until_their_coordinator_ends() {
         let board = |n| BoardSize::new(n).unwrap();
         let [small, large] = [8, 31].map(|n| Plan::with_states_per_job(board(n), PlanKind::Border, 1));
-        let mut searches = References::new(Confirming::default());
+        let mut searches = References::new(1, Policy::default());
         let found = *searches.of(&small).wait_for(Option::is_some).await.unwrap();
         let symmetric = symmetric_counts(board(8), &Control::default()).unwrap();
         assert_eq!(found, Some(TotalReference { symmetric, estimate: None }));
-        let mut rehearsal = References::new(Confirming { published: false, ..Confirming::default() });
+        let mut rehearsal = References::new(1, Policy { published: false, ..Policy::default() });
         let found = *rehearsal.of(&small).wait_for(Option::is_some).await.unwrap();
         assert!(found.unwrap().estimate.unwrap().holds(92));
         // This one would take hours.

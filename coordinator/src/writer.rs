@@ -27,6 +27,7 @@ mod request;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nqueens_evidence::verify::CHECKS_MIN;
 use nqueens_ledger as ledger;
 use nqueens_ledger::database::Database;
 use nqueens_model::id::Incarnation;
@@ -44,7 +45,6 @@ use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
-use crate::total::Confirming;
 
 pub(crate) use self::request::Handle;
 use self::request::{Message, Pending};
@@ -64,13 +64,12 @@ pub struct Timing {
     pub disk_reserve: u64,
     /// A plan of more jobs is refused: a coordinator keeps each in memory.
     pub jobs_max: u32,
-    /// How totals are confirmed.
-    pub confirming: Confirming,
+    /// Second counts under another credential and recounts that must agree, for a total that is not compared with a published
+    /// count.
+    pub checks_min: u32,
     /// Commits of this time go to the disk together, and a power cut may cost them. Zero where workers of other processes
     /// rely on what is acknowledged.
     pub sync_every: Duration,
-    /// Whether the coordinator recounts jobs itself, and decides where results differ.
-    pub recounts: bool,
 }
 
 impl Default for Timing {
@@ -79,9 +78,8 @@ impl Default for Timing {
             policy: Policy::default(),
             disk_reserve: 0,
             jobs_max: JOBS_MAX,
-            confirming: Confirming::default(),
+            checks_min: CHECKS_MIN,
             sync_every: Duration::ZERO,
-            recounts: false,
         }
     }
 }

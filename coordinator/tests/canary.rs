@@ -8,7 +8,7 @@ use std::fs;
 
 use common::{House, Ledger, board};
 use nqueens_coordinator::request::SetRunState;
-use nqueens_coordinator::{Coordinator, Timing};
+use nqueens_coordinator::{Coordinator, Policy, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::Lease;
 use nqueens_model::operator::{RunState, Submission};
@@ -36,7 +36,8 @@ async fn until(like: impl Fn(&[i32]) -> bool) {
 #[tokio::test]
 async fn a_recount_is_modest_and_ends_with_its_run() {
     let ledger = Ledger::new();
-    let pace = Timing { recounts: true, ..Timing::default() };
+    let policy = Policy { arbiter: true, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
     let house = House::on(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap()).await;
     let plan = Plan::with_states_per_job(board(20), PlanKind::Border, 100_000_000_000);
     let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 1 };

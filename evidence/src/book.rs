@@ -145,19 +145,17 @@ impl Book {
         self.jobs += 1;
         self.fingerprint.add_encoded(class, bound1, bytes);
         self.found = self.found.and_then(|found| found.checked_add(result.counts));
-        let worker = self.by_worker.entry(result.worker).or_default();
+        let (worker, work) = (self.by_worker.entry(result.worker).or_default(), &mut self.faults.work);
         worker.jobs += 1;
         // If that overflows the sum of all jobs does, too, which is told.
         worker.sums = worker.sums.checked_add(result.counts).unwrap_or(worker.sums);
         // Some beginnings leave a row without a free cell: there is nothing to visit.
         if result.states == 0 && result.counts != Counts::default() {
-            self.faults.work.note(|| format!("job {number} was counted without visiting any state"));
+            work.note(|| format!("job {number} was counted without visiting any state"));
         }
         let (at, end) = (result.reported_at_ms, self.header.finished_at_ms.unwrap_or(WallTime::MAX));
         if !(self.header.created_at_ms..=end).contains(&at) {
-            self.faults
-                .work
-                .note(|| format!("the result of job {number} did not come in the time of the run"));
+            work.note(|| format!("the result of job {number} did not come in the time of the run"));
         }
         let span_ms = at.saturating_sub(self.header.created_at_ms).max(0).unsigned_abs();
         let span_us = u128::from(span_ms) * 1_000 + CLOCKS_DIFFER_US;
@@ -203,14 +201,12 @@ impl Book {
 
     pub(crate) fn enter_other(&mut self, line: &OtherLine) {
         let (OtherLine { number, verdict, result }, latest) = (line, &mut self.latest);
+        let Faults { work, others, .. } = &mut self.faults;
         if latest.number != Some(*number) {
-            return self
-                .faults
-                .others
-                .note(|| format!("a result of job {number} does not stand below its job"));
+            return others.note(|| format!("a result of job {number} does not stand below its job"));
         }
         if result.reported_at_ms < latest.other_ms.max(self.header.created_at_ms) {
-            self.faults.work.note(|| format!("a result of job {number} came before the one above it"));
+            work.note(|| format!("a result of job {number} came before the one above it"));
         }
         latest.other_ms = result.reported_at_ms;
         match verdict {
@@ -219,7 +215,7 @@ impl Book {
                 latest.counts.push(result.counts);
             }
             OtherVerdict::Duplicate if !latest.counts.contains(&result.counts) => {
-                self.faults.others.note(|| {
+                others.note(|| {
                     format!(
                         "job {number} has a duplicate result {} that equals no other result",
                         result.counts
@@ -232,9 +228,7 @@ impl Book {
                 }
             }
             OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == result.counts) => {
-                self.faults
-                    .others
-                    .note(|| format!("job {number} has a conflicting result that equals the others"));
+                others.note(|| format!("job {number} has a conflicting result that equals the others"));
             }
             OtherVerdict::Conflict => {}
         }
@@ -243,8 +237,9 @@ impl Book {
     pub(crate) fn enter_worker(&mut self, line: WorkerLine) {
         let (id, nothing) = (line.worker, OfWorker::default());
         let OfWorker { jobs, sums, threads: (threads, job) } = self.by_worker.get(&id).unwrap_or(&nothing);
+        let Faults { work, workers, .. } = &mut self.faults;
         if *threads > line.threads.into() {
-            self.faults.work.note(|| {
+            work.note(|| {
                 format!(
                     "the result of job {job} took more time than the threads of worker {id} had until then"
                 )
@@ -252,15 +247,13 @@ impl Book {
         }
         if *jobs != u64::from(line.jobs) {
             let said = line.jobs;
-            self.faults.workers.note(|| format!("worker {id} has {jobs} results, not {said}"));
+            workers.note(|| format!("worker {id} has {jobs} results, not {said}"));
         }
         if line.counts != *sums {
-            self.faults
-                .workers
-                .note(|| format!("the results of worker {id} have other sums than its line says"));
+            workers.note(|| format!("the results of worker {id} have other sums than its line says"));
         }
         if self.workers.insert(id, line).is_some() {
-            self.faults.workers.note(|| format!("worker {id} is listed twice"));
+            workers.note(|| format!("worker {id} is listed twice"));
         }
     }
 

@@ -22,9 +22,6 @@ use crate::total::{Doubt, conclude};
 /// would all be right in one case of twenty.
 pub const CHECKS_MIN: u32 = 300;
 
-/// So many of them must be recounts: if 5 % of the results were wrong, 60 random ones would all be right in one case of twenty.
-pub const RECOUNTS_MIN: u32 = 60;
-
 /// Of the estimate: its maker must not choose it.
 const SEED: u64 = 1;
 

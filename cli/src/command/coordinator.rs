@@ -134,14 +134,13 @@ impl CoordinatorCommand {
             lease_ms: 1_000 * u64::from(self.lease_seconds),
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             workers_max: self.workers_max as usize,
-            ..Policy::default()
+            ..self.confirming.policy(!self.no_recounts)
         };
         Timing {
             policy,
             disk_reserve: self.disk_reserve.0,
             jobs_max: self.jobs_max.jobs_max,
-            confirming: self.confirming.into(),
-            recounts: !self.no_recounts,
+            checks_min: self.confirming.checks_min,
             ..Timing::default()
         }
     }

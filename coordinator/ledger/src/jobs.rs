@@ -97,7 +97,7 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
         .fetch_one(db)
         .await?;
         for (number, state, epoch, failures, lapses, estimate, confirmed, recounted) in
-            rows_of::<(u32, i64, u32, u16, u16, u64, u8, u8)>(&text)?
+            rows_of::<(u32, u8, u32, u16, u16, u64, u8, u8)>(&text)?
         {
             if number as usize != slots.len() {
                 return Err(damaged(format!(
@@ -105,8 +105,7 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
                     slots.len()
                 )));
             }
-            let state =
-                JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
+            let state = JobState::from_repr(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
             let confirmed = confirmed == 1;
             slots.push(JobStatus { state, epoch, failures, lapses, confirmed, recounted, estimate });
         }

@@ -7,8 +7,8 @@ use sqlx::sqlite::SqlitePool;
 use crate::checks::{open_checks, reputations};
 use crate::error::{Error, damaged};
 use crate::jobs::{leases, unmade_checks};
-use crate::workers::sessions;
-use crate::{runs, slots, stored_sums, worker_rows};
+use crate::workers::{WorkerRow, worker_rows};
+use crate::{runs, slots, stored_sums};
 
 /// Has a state machine that knows nothing yet take up all that the ledger has. `now` is the time by its clock, and by the
 /// ledger's.
@@ -33,8 +33,10 @@ pub async fn restore(
         }
         dispatch.add_run(run);
     }
-    for row in worker_rows(db).await? {
-        dispatch.add_worker(row.id, &row.registration, row.credential);
+    let mut sessions = Vec::new();
+    for WorkerRow { session, registration, credential, .. } in worker_rows(db).await? {
+        dispatch.add_worker(session.worker, &registration, credential);
+        sessions.push((registration.instance, session));
     }
     for (machine, reputation) in reputations(db).await? {
         dispatch.add_reputation(machine, reputation);
@@ -45,5 +47,5 @@ pub async fn restore(
     for (worker, job) in leases(db).await? {
         dispatch.add_lease(now, worker, job);
     }
-    Ok(Scheduler::new(dispatch, sessions(db).await?, room))
+    Ok(Scheduler::new(dispatch, sessions, room))
 }

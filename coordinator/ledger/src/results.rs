@@ -143,7 +143,8 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
         ledger.push(LedgerRow {
             number,
             job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
-            state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
+            state: JobState::from_repr(within("job.state", row.state)?)
+                .ok_or_else(|| damaged("job.state is out of range"))?,
             parts: row.parts,
             is_own: row.is_own,
             accepted: row.object.as_deref().map(object).transpose()?,

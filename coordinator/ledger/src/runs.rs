@@ -10,7 +10,7 @@ use nqueens_model::id::{JobId, RunId};
 use nqueens_model::operator::{Outcome, Recounts, RunState, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
 use crate::{ROWS_MAX, all_written, column, json, object, parsed, run_id, within};
@@ -144,69 +144,6 @@ fn plan(n: i64, kind: &str, cells: Option<&str>, states_per_job: i64) -> Result<
     plan.ok_or_else(|| damaged("run.cells is not the board of a plan cells"))
 }
 
-struct RunRecord {
-    id: i64,
-    n: i64,
-    plan: String,
-    cells: Option<String>,
-    states_per_job: i64,
-    jobs: i64,
-    fingerprint: Vec<u8>,
-    seed: i64,
-    priority: i64,
-    replicate_ppm: i64,
-    state: String,
-    reason: Option<String>,
-    created_at: i64,
-    started_at: Option<i64>,
-    finished_at: Option<i64>,
-    outcome: Option<String>,
-    recounts_agreed: i64,
-    recounts_differing: i64,
-    recounts_us: i64,
-}
-
-impl TryFrom<RunRecord> for RunRow {
-    type Error = Error;
-
-    fn try_from(row: RunRecord) -> Result<Self, Error> {
-        let plan = plan(row.n, &row.plan, row.cells.as_deref(), row.states_per_job)?;
-        let stored = row.outcome.as_deref().map(object::<Outcome>).transpose()?;
-        if let Some(stored) = &stored {
-            let made = match plan.cells() {
-                None => outcome(plan.n(), stored.totals, stored.grounds).map_err(damaged)?,
-                Some(_) => of_cells(stored.total, stored.grounds),
-            };
-            if made != *stored {
-                let (total, sum) = (stored.total, made.total);
-                return Err(damaged(format!("a total of {total} where the counts come to {sum}")));
-            }
-        }
-        let fingerprint =
-            row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
-        Ok(Self {
-            id: run_id(row.id)?,
-            plan,
-            jobs: within("run.jobs", row.jobs)?,
-            fingerprint: Fingerprint(fingerprint),
-            seed: row.seed.cast_unsigned(),
-            priority: within("run.priority", row.priority)?,
-            replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
-            state: row.state.parse().map_err(|_| damaged(format!("run.state is {}", row.state)))?,
-            reason: row.reason,
-            created_at: row.created_at,
-            started_at: row.started_at,
-            finished_at: row.finished_at,
-            outcome: stored,
-            recounts: Recounts {
-                agreed: within("run.recounts_agreed", row.recounts_agreed)?,
-                differing: within("run.recounts_differing", row.recounts_differing)?,
-                elapsed_us: within("run.recounts_us", row.recounts_us)?,
-            },
-        })
-    }
-}
-
 /// The runs whose jobs these are have begun, if they had not.
 pub(super) async fn note_started(
     db: &mut SqliteConnection,
@@ -224,8 +161,7 @@ pub(super) async fn note_started(
 
 /// All runs that are planned, oldest first.
 pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
-    let rows = query_as!(
-        RunRecord,
+    let rows = query!(
         r#"SELECT id AS "id!", n, plan, cells, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
                   priority, replicate_ppm, state, reason, created_at, started_at, finished_at, outcome, recounts_agreed,
                   recounts_differing, recounts_us
@@ -233,7 +169,44 @@ pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     )
     .fetch_all(db)
     .await?;
-    rows.into_iter().map(RunRow::try_from).collect()
+    rows.into_iter()
+        .map(|row| {
+            let plan = plan(row.n, &row.plan, row.cells.as_deref(), row.states_per_job)?;
+            let stored = row.outcome.as_deref().map(object::<Outcome>).transpose()?;
+            if let Some(stored) = &stored {
+                let made = match plan.cells() {
+                    None => outcome(plan.n(), stored.totals, stored.grounds).map_err(damaged)?,
+                    Some(_) => of_cells(stored.total, stored.grounds),
+                };
+                if made != *stored {
+                    let (total, sum) = (stored.total, made.total);
+                    return Err(damaged(format!("a total of {total} where the counts come to {sum}")));
+                }
+            }
+            let fingerprint =
+                row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
+            Ok(RunRow {
+                id: run_id(row.id)?,
+                plan,
+                jobs: within("run.jobs", row.jobs)?,
+                fingerprint: Fingerprint(fingerprint),
+                seed: row.seed.cast_unsigned(),
+                priority: within("run.priority", row.priority)?,
+                replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
+                state: row.state.parse().map_err(|_| damaged(format!("run.state is {}", row.state)))?,
+                reason: row.reason,
+                created_at: row.created_at,
+                started_at: row.started_at,
+                finished_at: row.finished_at,
+                outcome: stored,
+                recounts: Recounts {
+                    agreed: within("run.recounts_agreed", row.recounts_agreed)?,
+                    differing: within("run.recounts_differing", row.recounts_differing)?,
+                    elapsed_us: within("run.recounts_us", row.recounts_us)?,
+                },
+            })
+        })
+        .collect()
 }
 
 /// Changes what a run is doing; its total, if it had one, is withdrawn.

@@ -1,7 +1,7 @@
 //! Coordinator and worker processes.
 
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{Incarnation, WorkerId};
+use nqueens_model::id::Incarnation;
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{Registration, Session};
 use nqueens_model::operator::WallTime;
@@ -100,7 +100,7 @@ pub(super) async fn insert_worker(
 
 #[derive(Clone, Debug)]
 pub struct WorkerRow {
-    pub id: WorkerId,
+    pub session: Session,
     pub registration: Registration,
     pub credential: Credential,
     pub registered_at: WallTime,
@@ -109,7 +109,7 @@ pub struct WorkerRow {
 /// All workers that ever registered, oldest first.
 pub async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
     let rows = query!(
-        "SELECT id, instance, name, credential, build, kernels, threads, registered_at, family, device, states_per_s
+        "SELECT id, instance, secret, name, credential, build, kernels, threads, registered_at, family, device, states_per_s
          FROM worker ORDER BY id"
     );
     let rows = rows.fetch_all(db).await?;
@@ -131,20 +131,10 @@ pub async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
                 capability,
                 threads: within("worker.threads", row.threads)?,
             };
-            let (id, credential) = (worker_id(row.id)?, credential(&row.credential)?);
-            Ok(WorkerRow { id, registration, credential, registered_at: row.registered_at })
-        })
-        .collect()
-}
-
-/// The sessions of all processes that ever registered.
-pub(super) async fn sessions(db: &SqlitePool) -> Result<Vec<([u8; 16], Session)>, Error> {
-    let rows = query!("SELECT id, instance, secret FROM worker").fetch_all(db).await?;
-    let bytes = |bytes: Vec<u8>| bytes.try_into().map_err(|_| damaged("a worker's session has not 16 bytes"));
-    rows.into_iter()
-        .map(|row| {
-            let session = Session { worker: worker_id(row.id)?, secret: bytes(row.secret)? };
-            Ok((bytes(row.instance)?, session))
+            let secret = row.secret.try_into().map_err(|_| damaged("worker.secret has not 16 bytes"))?;
+            let session = Session { worker: worker_id(row.id)?, secret };
+            let credential = credential(&row.credential)?;
+            Ok(WorkerRow { session, registration, credential, registered_at: row.registered_at })
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Totals that no published count confirms: what the coordinator holds them against, and what it says of them.
 
 use crate::common::{ALL, House, Ledger, Worker, honest, registration, rows_8};
-use nqueens_coordinator::{Access, Confirming, Coordinator, Timing};
+use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
 use nqueens_model::credential::Credential;
 use nqueens_model::operator::{Grounds, Missing, RunState, RunStatus, Standing, Submission};
 use nqueens_proto::{Token, v1};
@@ -19,13 +19,13 @@ fn token(of: &str) -> Token {
 async fn count(
     ledger: &Ledger,
     owners: &[&str],
-    (replicate_ppm, recounts): (u32, bool),
+    (replicate_ppm, arbiter): (u32, bool),
     tell: impl Fn(v1::JobResult) -> v1::JobResult,
 ) -> RunStatus {
     let tokens = ["lab", "club", "school"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let confirming = Confirming { checks_min: CHECKS_MIN, recounts_min: RECOUNTS_MIN, published: false };
-    let pace = Timing { confirming, recounts, ..Timing::default() };
+    let policy = Policy { arbiter, recounts_min: RECOUNTS_MIN, published: false, ..Policy::default() };
+    let pace = Timing { policy, checks_min: CHECKS_MIN, ..Timing::default() };
     let house =
         House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
     let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm };

@@ -20,8 +20,9 @@ fn token(of: &str) -> Token {
 async fn house(ledger: &Ledger) -> House {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let policy = Policy { beat_ms: 100, workers_max: 20, lease_ms: 10_000, ..Policy::default() };
-    let pace = Timing { policy, recounts: true, ..Timing::default() };
+    let policy =
+        Policy { beat_ms: 100, workers_max: 20, lease_ms: 10_000, arbiter: true, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
 }
 
@@ -197,8 +198,8 @@ async fn credentials_that_collude_are_found_by_recounts() {
     let ledger = Ledger::new();
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let confirming = nqueens_coordinator::Confirming { published: false, ..Default::default() };
-    let pace = Timing { recounts: true, confirming, ..Timing::default() };
+    let policy = Policy { arbiter: true, published: false, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
     let house =
         House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
     let run = submit(&house).await;

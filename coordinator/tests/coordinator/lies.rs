@@ -31,8 +31,8 @@ fn rows_9() -> Plan {
 
 /// A coordinator that counts itself.
 async fn counting(ledger: &Ledger) -> House {
-    let policy = Policy { beat_ms: 1_234, ..Policy::default() };
-    let pace = Timing { policy, recounts: true, ..Timing::default() };
+    let policy = Policy { beat_ms: 1_234, arbiter: true, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &Access::default()).await
 }
 

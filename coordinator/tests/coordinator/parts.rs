@@ -19,7 +19,8 @@ async fn large_jobs(ledger: &Ledger) -> (House, RunId) {
     let mut connection = ledger.connect().await;
     connection.execute("UPDATE job SET states = 3000000000").await.unwrap();
     connection.close().await.unwrap();
-    let pace = Timing { recounts: true, ..Timing::default() };
+    let policy = Policy { arbiter: true, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
     let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
     (House::on(coordinator).await, run.id)
 }

@@ -31,7 +31,6 @@ const GROUP_MAX: u64 = 64;
 /// Groups for each compute unit of a GPU: more than fit at once.
 const GROUPS: usize = 16;
 
-/// A device.
 #[derive(Clone, Copy)]
 pub struct Device(cl_device_id);
 
@@ -54,7 +53,6 @@ impl Device {
         self.text(CL_DEVICE_NAME).unwrap_or_else(|| "unnamed".to_owned())
     }
 
-    /// Version of its driver.
     pub fn driver(&self) -> String {
         self.text(CL_DRIVER_VERSION).unwrap_or_else(|| "unknown".to_owned())
     }

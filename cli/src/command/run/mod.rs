@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
-use nqueens_coordinator::{Coordinator, Error, Policy, RunRow, Timing};
+use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::cells::{file_stem, subject};
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
@@ -96,9 +96,9 @@ impl RunCommand {
         let tell = |decision: &str| eprintln!("nqueens: {decision}");
         let proving = tokio::task::spawn_blocking(move || options.prove(threads, tell));
         let timing = Timing {
-            policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
+            policy: Policy { beat_ms: BEAT_MS, ..self.confirming.policy(false) },
             jobs_max: self.jobs_max.jobs_max,
-            confirming: self.confirming.into(),
+            checks_min: self.confirming.checks_min,
             sync_every: SYNC_EVERY,
             ..Timing::default()
         };
@@ -195,13 +195,16 @@ impl RunCommand {
         let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.cells()) == (n, cells)) else {
             let Some(other) = runs.first() else { return Ok(None) };
             let (found, wanted) = (other.plan.subject(), subject(n, cells.as_ref()));
-            return Err(Error::OtherRun { path: self.path(), found, wanted }.into());
+            bail!("{} holds a run of {found}, not of {wanted}; choose another --db", self.path().display());
         };
         if let Some(wanted) = self.splitting.plan
             && wanted != run.plan.kind()
         {
-            let (found, wanted) = (run.plan.kind().to_string(), wanted.to_string());
-            return Err(Error::OtherPlan { path: self.path(), found, wanted }.into());
+            let (path, found) = (self.path(), run.plan.kind());
+            bail!(
+                "{} holds a run with plan '{found}', not '{wanted}'; leave --plan out to resume it, or choose another --db",
+                path.display()
+            );
         }
         match run.state {
             RunState::Failed => bail!(failure(run)),

@@ -1,6 +1,6 @@
 //! Where a job stands.
 
-use strum::IntoStaticStr;
+use strum::{FromRepr, IntoStaticStr};
 
 use super::Policy;
 
@@ -11,10 +11,11 @@ pub(super) const WHOLE: u8 = u8::MAX;
 pub(super) const OWN: u8 = u8::MAX - 1;
 
 /// Where a job stands; the discriminants are the database's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromRepr, IntoStaticStr)]
 #[repr(u8)]
 #[strum(serialize_all = "snake_case")]
 pub enum JobState {
+    #[default]
     Ready = 0,
     Leased = 1,
     Done = 2,
@@ -26,16 +27,10 @@ impl JobState {
     pub fn name(self) -> &'static str {
         self.into()
     }
-
-    pub fn from_stored(number: i64) -> Option<Self> {
-        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
-            .into_iter()
-            .find(|state| *state as i64 == number)
-    }
 }
 
 /// The state of a job in the ledger, without its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobStatus {
     pub state: JobState,
     /// Leases given out so far.
@@ -53,15 +48,7 @@ pub struct JobStatus {
 
 impl JobStatus {
     pub fn planned(estimate: u64) -> Self {
-        Self {
-            state: JobState::Ready,
-            epoch: 0,
-            failures: 0,
-            lapses: 0,
-            confirmed: false,
-            recounted: 0,
-            estimate,
-        }
+        Self { estimate, ..Self::default() }
     }
 
     /// Whether the coordinator has counted all of it itself, to the same.

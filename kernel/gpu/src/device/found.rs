@@ -21,22 +21,18 @@ pub struct Found<D = Device> {
 /// Why no device can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDevice {
-    /// The library is missing.
     #[error(
         "no OpenCL library (libOpenCL.so.1) can be loaded: install ocl-icd-libopencl1 or your vendor's driver. A \
          statically linked program can't load it at all"
     )]
     NoLibrary,
-    /// The library finds no driver.
     #[error(
         "OpenCL is here, but no driver: a file in /etc/OpenCL/vendors names it. In a container it may be missing: set \
          OCL_ICD_FILENAMES, for example to libnvidia-opencl.so.1"
     )]
     NoPlatform,
-    /// The drivers find no device.
     #[error("OpenCL is here, but its drivers find no device: is it visible, and may this user open it?")]
     NoDevice,
-    /// Something else.
     #[error("OpenCL fails: {0}")]
     Failed(String),
 }
