@@ -146,8 +146,9 @@ fn draw_runs(frame: &mut Frame, area: Rect, view: &View) {
     let selected = runs.iter().position(|run| view.selected() == Some(Row::Run(run.progress.run)));
     let rows = runs.iter().map(run_row);
     let heads = ["RUNS", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"];
-    // A time left, or "waiting for workers".
-    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 19].map(Constraint::Length);
+    // Where there is room for it, "waiting for workers".
+    let left = if area.width < 90 { 12 } else { 19 };
+    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, left].map(Constraint::Length);
     draw_rows(frame, area, heads, [id, n, plan, state, done, left, Constraint::Fill(1)], rows, selected);
 }
 
