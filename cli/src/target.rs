@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
+use nqueens_coordinator::request::{Requeue, retry_quarantined, set_trust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange};
@@ -180,7 +180,7 @@ impl Target {
             Self::Database(db) => {
                 let change = async |operator: &Operator| {
                     if retry {
-                        operator.ask(RetryQuarantined(id)).await?;
+                        operator.ask(retry_quarantined(id)).await?;
                     }
                     Ok(operator.set_run_state(id, state).await?)
                 };
@@ -208,7 +208,7 @@ impl Target {
             Self::Coordinator(client) => client.set_trust(&change).await,
             Self::Database(db) => {
                 let TrustChange { machines, trusted } = change;
-                let request = SetTrust { machines, trusted };
+                let request = set_trust(machines, trusted);
                 operate(db, async |operator: &Operator| Ok(operator.ask(request).await?)).await
             }
         }

@@ -15,7 +15,7 @@ use nqueens_model::operator::{
 };
 use nqueens_proto::PROTOCOL_VERSION;
 use nqueens_scheduler::Refusal;
-use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetTrust};
+use nqueens_scheduler::request::{self, Requeue};
 use serde::Deserialize;
 use tokio::sync::watch;
 
@@ -139,7 +139,7 @@ async fn retry_quarantined(
     State(Api { operator, .. }): State<Api>,
     Path(run): Path<RunId>,
 ) -> Answer<RunView> {
-    operator.ask(RetryQuarantined(run)).await?;
+    operator.ask(request::retry_quarantined(run)).await?;
     one(&operator, run).await
 }
 
@@ -161,14 +161,14 @@ async fn workers(State(Api { operator, .. }): State<Api>) -> Answer<Vec<WorkerSt
 }
 
 async fn drain(State(Api { operator, .. }): State<Api>, Path(worker): Path<WorkerId>) -> Answer<()> {
-    Ok(Json(operator.ask(Drain(worker)).await?))
+    Ok(Json(operator.ask(request::drain(worker)).await?))
 }
 
 async fn set_trust(
     State(Api { operator, .. }): State<Api>,
     Json(TrustChange { machines, trusted }): Json<TrustChange>,
 ) -> Answer<()> {
-    Ok(Json(operator.ask(SetTrust { machines, trusted }).await?))
+    Ok(Json(operator.ask(request::set_trust(machines, trusted)).await?))
 }
 
 /// Notes that a fleet is there, unless others are that were told of none beside them: these are the answer.

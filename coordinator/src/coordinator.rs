@@ -17,7 +17,7 @@ use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes};
-use nqueens_scheduler::request::{Expire, FinishRun};
+use nqueens_scheduler::request::{self, finish_run};
 use nqueens_scheduler::{Dispatch, Run, RunSettings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -202,7 +202,7 @@ async fn expire(writer: Handle, mut disk: Disk) {
     loop {
         ticks.tick().await;
         // A failed transaction has been logged; the next tick tries again.
-        let _ = writer.ask(Expire { room: disk.look().await }).await;
+        let _ = writer.ask(request::expire(disk.look().await)).await;
     }
 }
 
@@ -243,7 +243,7 @@ async fn conclude_run(operator: &Operator, id: RunId, references: &mut Reference
         Err(error) if error.is_damage() => Err(error.to_string()),
         outcome => outcome?,
     };
-    let is_over = operator.writer.ask(FinishRun { run: id, basis, outcome }).await?;
+    let is_over = operator.writer.ask(finish_run(id, basis, outcome)).await?;
     if is_over
         && let Ok(run) = operator.run(id).await
         && let Some(standing) = run.standing()

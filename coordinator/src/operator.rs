@@ -10,7 +10,7 @@ use nqueens_model::operator::{
     Moment, Progress, RunDetail, RunState, RunStatus, Submission, Worker, WorkerStatus,
 };
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, PlanSmallRun, SetRunState};
+use nqueens_scheduler::request::{activate_run, plan_jobs, plan_run, plan_small_run, set_run_state};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::watch;
 use tracing::{Instrument, info};
@@ -206,19 +206,19 @@ impl Operator {
         let mut jobs = self.batch(planning, &mut planner, 0).await?;
         if jobs.len() < BATCH as usize {
             let fingerprint = planner.finish().await;
-            return self.ask(PlanSmallRun { settings, jobs, fingerprint }).await;
+            return self.ask(plan_small_run(settings, jobs, fingerprint)).await;
         }
-        self.ask(PlanRun(settings)).await?;
+        self.ask(plan_run(settings)).await?;
         let mut estimates = Vec::new();
         while !jobs.is_empty() {
             let first = u32::try_from(estimates.len()).expect("within a limit of 32 bits");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
-            self.ask(PlanJobs { run: id, first, jobs }).await?;
+            self.ask(plan_jobs(id, first, jobs)).await?;
             planning.note_stored(u32::try_from(estimates.len()).expect("within a limit of 32 bits"));
             jobs = self.batch(planning, &mut planner, estimates.len()).await?;
         }
         let fingerprint = planner.finish().await;
-        self.ask(ActivateRun { settings, fingerprint, estimates }).await
+        self.ask(activate_run(settings, fingerprint, estimates)).await
     }
 
     /// The jobs that come after the first `before`, none at the end.
@@ -252,7 +252,7 @@ impl Operator {
             }
             // Its last job was stored before.
         }
-        self.ask(SetRunState { run, state }).await?;
+        self.ask(set_run_state(run, state)).await?;
         self.run(run).await
     }
 

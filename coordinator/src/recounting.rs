@@ -23,7 +23,7 @@ use nqueens_ledger::{self as ledger, SecondCount, Subject};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{CheckWhole, GiveUp, Recounted};
+use nqueens_scheduler::request::{CheckWhole, Recounted, give_up};
 use nqueens_scheduler::{Dispatch, Task, Why};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
@@ -100,7 +100,7 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
             return Ok(true);
         }
         Err(reason) => {
-            operator.ask(GiveUp { job, why, reason }).await?;
+            operator.ask(give_up(job, why, reason)).await?;
             return Ok(true);
         }
     };
@@ -112,7 +112,7 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
         None => return Ok(true),
         Some(Ok(found)) => found,
         Some(Err(reason)) => {
-            operator.ask(GiveUp { job, why, reason }).await?;
+            operator.ask(give_up(job, why, reason)).await?;
             return Ok(true);
         }
     };

@@ -11,7 +11,7 @@ use nqueens_model::message::{Lease, Registration, Session, SyncRequest, SyncResp
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, random_bytes, v1};
 use nqueens_scheduler::Refusal;
-use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
+use nqueens_scheduler::request::{Granted, Sync, Synced, give_back, register};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
@@ -53,7 +53,7 @@ impl Workers {
         worker: Registration,
         credential: Credential,
     ) -> Result<Session, Arc<Error>> {
-        self.writer.ask(Register { worker, credential, secret: random_bytes() }).await
+        self.writer.ask(register(worker, credential, random_bytes())).await
     }
 
     /// Takes a worker's results and gives it jobs; `None` if it has to register first. A worker with nothing to do and nothing
@@ -118,7 +118,7 @@ impl Workers {
             }
         }
         if !tokens.is_empty() {
-            self.writer.ask(GiveBack { worker, tokens }).await?;
+            self.writer.ask(give_back(worker, tokens)).await?;
         }
         Ok(leases)
     }

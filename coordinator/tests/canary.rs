@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 
 use common::{House, Ledger, board};
-use nqueens_coordinator::request::SetRunState;
+use nqueens_coordinator::request::set_run_state;
 use nqueens_coordinator::{Coordinator, Policy, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::Lease;
@@ -59,7 +59,7 @@ async fn a_recount_is_modest_and_ends_with_its_run() {
     assert_eq!(liar.report(&[invented]).await, [v1::Verdict::Accepted]);
     // Two threads: one waits for the other.
     until(|niceness| niceness == [19, 19]).await;
-    let cancel = SetRunState { run: run.id, state: RunState::Cancelled };
+    let cancel = set_run_state(run.id, RunState::Cancelled);
     house.coordinator.operator().ask(cancel).await.unwrap();
     until(<[i32]>::is_empty).await;
     house.close().await;

@@ -1,33 +1,34 @@
 //! What the coordinator's writer can be asked, by whom, and what it answers.
 
-use nqueens_model::id::RunId;
-use nqueens_model::message::Session;
-use nqueens_scheduler::request::{
-    ActivateRun, CheckWhole, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun, Recounted,
-    Register, Requeue, RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
-};
-use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Fingerprint;
+use nqueens_model::credential::Credential;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{Registration, Session};
+use nqueens_model::operator::{DiskRoom, MachineName, Outcome, RunState};
+use nqueens_scheduler::request::{self, CheckWhole, Recounted, Requeue, Sync, Synced};
+use nqueens_scheduler::{Basis, Needs, Refusal, Request, RunSettings, Transaction, Why};
 
 use crate::worker::Caller;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    Register(Register),
+    Register { worker: Registration, credential: Credential, secret: [u8; 16] },
     Sync(Sync),
-    GiveBack(GiveBack),
+    GiveBack { worker: WorkerId, tokens: Vec<LeaseToken> },
     Recounted(Recounted),
-    GiveUp(GiveUp),
+    GiveUp { job: JobId, why: Why },
     CheckWhole(CheckWhole),
-    PlanRun(PlanRun),
-    PlanJobs(PlanJobs),
-    ActivateRun(ActivateRun),
-    FinishRun(FinishRun),
-    SetRunState(SetRunState),
-    RetryQuarantined(RetryQuarantined),
+    PlanRun(RunSettings),
+    PlanJobs { run: RunId, first: u32, jobs: Vec<(Job, Weight)> },
+    ActivateRun { settings: RunSettings, fingerprint: Fingerprint, estimates: Vec<u64> },
+    FinishRun { run: RunId, basis: Basis, outcome: Result<Outcome, String> },
+    SetRunState { run: RunId, state: RunState },
+    RetryQuarantined(RunId),
     Requeue(Requeue),
-    SetTrust(SetTrust),
-    Drain(Drain),
-    Expire(Expire),
+    SetTrust { machines: MachineName, trusted: bool },
+    Drain(WorkerId),
+    Expire { room: Option<DiskRoom> },
 }
 
 #[derive(Clone, Debug)]
@@ -74,22 +75,38 @@ impl Ask {
     pub(crate) fn apply(self, transaction: &mut Transaction<'_>) -> Result<Answer, Refusal> {
         let done = |()| Answer::Done;
         match self {
-            Self::Register(request) => transaction.apply(request).map(Answer::Registered),
+            Self::Register { worker, credential, secret } => {
+                transaction.apply(request::register(worker, credential, secret)).map(Answer::Registered)
+            }
             Self::Sync(sync) => transaction.apply(sync).map(Answer::Synced),
-            Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
+            Self::FinishRun { run, basis, outcome } => {
+                transaction.apply(request::finish_run(run, basis, outcome)).map(Answer::Finished)
+            }
             Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
-            Self::GiveBack(request) => transaction.apply(request).map(done),
+            Self::GiveBack { worker, tokens } => {
+                transaction.apply(request::give_back(worker, tokens)).map(done)
+            }
             Self::Recounted(request) => transaction.apply(request).map(done),
-            Self::GiveUp(request) => transaction.apply(request).map(done),
+            Self::GiveUp { job, why } => {
+                transaction.apply(request::give_up(job, why, "told to".to_owned())).map(done)
+            }
             Self::CheckWhole(request) => transaction.apply(request).map(done),
-            Self::PlanRun(request) => transaction.apply(request).map(done),
-            Self::PlanJobs(request) => transaction.apply(request).map(done),
-            Self::ActivateRun(request) => transaction.apply(request).map(done),
-            Self::SetRunState(request) => transaction.apply(request).map(done),
-            Self::RetryQuarantined(request) => transaction.apply(request).map(done),
-            Self::SetTrust(request) => transaction.apply(request).map(done),
-            Self::Drain(request) => transaction.apply(request).map(done),
-            Self::Expire(request) => transaction.apply(request).map(done),
+            Self::PlanRun(settings) => transaction.apply(request::plan_run(settings)).map(done),
+            Self::PlanJobs { run, first, jobs } => {
+                transaction.apply(request::plan_jobs(run, first, jobs)).map(done)
+            }
+            Self::ActivateRun { settings, fingerprint, estimates } => {
+                transaction.apply(request::activate_run(settings, fingerprint, estimates)).map(done)
+            }
+            Self::SetRunState { run, state } => {
+                transaction.apply(request::set_run_state(run, state)).map(done)
+            }
+            Self::RetryQuarantined(run) => transaction.apply(request::retry_quarantined(run)).map(done),
+            Self::SetTrust { machines, trusted } => {
+                transaction.apply(request::set_trust(machines, trusted)).map(done)
+            }
+            Self::Drain(worker) => transaction.apply(request::drain(worker)).map(done),
+            Self::Expire { room } => transaction.apply(request::expire(room)).map(done),
         }
     }
 }

@@ -132,8 +132,8 @@ impl Invariants {
         answer: &Result<Answer, Failure>,
     ) {
         match (ask, answer) {
-            (Ask::RetryQuarantined(retry), Ok(_)) => drop(self.taken_back.insert(retry.0)),
-            (Ask::Expire(expire), _) => self.is_short = expire.room.is_some_and(|room| room.is_short),
+            (Ask::RetryQuarantined(run), Ok(_)) => drop(self.taken_back.insert(*run)),
+            (Ask::Expire { room }, _) => self.is_short = room.is_some_and(|room| room.is_short),
             (Ask::Requeue(requeue), Ok(_)) => drop(self.taken_back.insert(requeue.run)),
             (Ask::Sync(Sync { sync, .. }), Ok(Answer::Synced(Some(synced)))) => {
                 self.judged(dispatch, sync, &synced.acks);

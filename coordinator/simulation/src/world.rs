@@ -11,7 +11,6 @@ use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{DiskRoom, RunState};
-use nqueens_scheduler::request::Expire;
 use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy};
 use nqueens_worker_protocol::ProtocolEvent;
 
@@ -301,7 +300,7 @@ impl World {
             Event::Tick { life } if self.is_alive(life) => {
                 let is_short = self.short_until > now;
                 let room = DiskRoom { free_bytes: u64::from(!is_short), reserve_bytes: 1, is_short };
-                self.ask(Ask::Expire(Expire { room: Some(room) }), Asker::Nobody);
+                self.ask(Ask::Expire { room: Some(room) }, Asker::Nobody);
                 self.schedule(1_000, Event::Tick { life });
             }
             Event::Conclude { life, run, basis } if self.is_alive(life) => self.conclude(run, basis),

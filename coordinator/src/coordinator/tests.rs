@@ -7,7 +7,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
 use nqueens_model::operator::Submission;
-use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
+use nqueens_scheduler::request::{Sync, Synced, register, retry_quarantined};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Executor};
 
@@ -23,7 +23,7 @@ async fn worker(writer: &Handle, number: u8) -> Session {
         capability: None,
         threads: 1,
     };
-    let register = Register { worker: registration, credential: Credential::shared(), secret: [number; 16] };
+    let register = register(registration, Credential::shared(), [number; 16]);
     writer.ask(register).await.expect("a session")
 }
 
@@ -71,7 +71,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     // None of them waits before all have asked, so that the writer takes them together.
     let (differing, _, again) = tokio::join!(
         writer.ask(sync(two, vec![result(second, 1)], 0)),
-        writer.ask(RetryQuarantined(run)),
+        writer.ask(retry_quarantined(run)),
         writer.ask(sync(two, vec![result(second, 1)], 0)),
     );
     assert_eq!(

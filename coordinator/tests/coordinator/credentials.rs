@@ -147,7 +147,7 @@ async fn trust_is_of_a_name_under_a_credential() {
     let mut lab = house.register_by(Some(&token("lab")), named(1)).await.unwrap();
     let mut club = house.register_by(Some(&token("club")), named(2)).await.unwrap();
     let set_trust = async |machines, trusted| {
-        let request = nqueens_coordinator::request::SetTrust { machines, trusted };
+        let request = nqueens_coordinator::request::set_trust(machines, trusted);
         house.coordinator.operator().ask(request).await.unwrap();
     };
     let of_lab = Credential::named("lab").unwrap();

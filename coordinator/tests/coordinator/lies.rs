@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
-use nqueens_coordinator::request::{ReleaseAll, Requeue, SetTrust};
+use nqueens_coordinator::request::{self, Request, Requeue};
 use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
@@ -20,8 +20,8 @@ async fn submit(house: &House, plan: Plan, replicate_ppm: u32) -> RunRow {
     house.coordinator.operator().submit_once(submission).await.unwrap()
 }
 
-fn set_trust(name: &str, trusted: bool) -> SetTrust {
-    SetTrust { machines: MachineName::One { name: name.to_owned(), credential: None }, trusted }
+fn set_trust(name: &str, trusted: bool) -> impl Request<Answer = ()> {
+    request::set_trust(MachineName::One { name: name.to_owned(), credential: None }, trusted)
 }
 
 /// N = 9 in small jobs.
@@ -313,7 +313,7 @@ async fn nobody_is_waited_for_who_is_known_to_be_gone() {
     let endless = Policy { lease_ms: u64::MAX, ..Policy::default() };
     let house = House::open(&ledger.path, endless).await;
     assert_eq!(house.progress(run.id).sums.checks.unmade, 0);
-    house.coordinator.operator().ask(ReleaseAll).await.unwrap();
+    house.coordinator.operator().ask(request::release_all()).await.unwrap();
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.unmade), (0, 8));
     house.close().await;

@@ -2,7 +2,7 @@
 //! gets short.
 
 use crate::common::{House, Ledger, Operators, board, operator, refusal, submission};
-use nqueens_coordinator::request::Expire;
+use nqueens_coordinator::request::expire;
 use nqueens_coordinator::{Coordinator, Policy, Reader, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::{DiskRoom, Progress, RunState, Submission};
@@ -171,7 +171,7 @@ async fn planning_ends_where_the_disk_gets_short_and_leaves_nothing() {
         let gone = loop {
             // As seen by who watches a disk. Nobody here does, and says so every second.
             let room = Some(DiskRoom { free_bytes: 1, reserve_bytes: 2, is_short: true });
-            house.coordinator.operator().ask(Expire { room }).await.unwrap();
+            house.coordinator.operator().ask(expire(room)).await.unwrap();
             if let Err(gone) = client.run(run).await {
                 break gone;
             }
@@ -179,7 +179,7 @@ async fn planning_ends_where_the_disk_gets_short_and_leaves_nothing() {
         let (status, words) = refusal(gone);
         assert_eq!(status, 503);
         assert!(words.contains("less free space than its --disk-reserve"), "{words}");
-        house.coordinator.operator().ask(Expire { room: None }).await.unwrap();
+        house.coordinator.operator().ask(expire(None)).await.unwrap();
         // Its turn comes after all of the other one is gone.
         let next = submit(&client, submission(request + 10)).await.run;
         house.wait_for(next, |run| run.state == RunState::Active).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::request::ReleaseAll;
+use nqueens_coordinator::request::release_all;
 use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::cells::{file_stem, subject};
 use nqueens_kernel::engine::Kernel;
@@ -181,7 +181,7 @@ impl RunCommand {
             }
             None => TakenUp::New,
         };
-        coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
+        coordinator.operator().ask(release_all()).await.map_err(anyhow::Error::new)?;
         tokio::select! {
             end = self.drive(coordinator, id, engines.crews.clone(), told) => Ok(end?.map(|run| (run, taken_up))),
             never = progress::show(id, coordinator.operator().watch()) => match never {},

@@ -7,10 +7,10 @@ mod run;
 mod tests;
 mod worker;
 
-pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
-pub use recount::{CheckWhole, GiveUp, Recounted};
-pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun, PlanSmallRun};
-pub use worker::{GiveBack, Granted, Register, Sync, Synced};
+pub use operator::{Requeue, drain, expire, release_all, retry_quarantined, set_run_state, set_trust};
+pub use recount::{CheckWhole, Recounted, give_up};
+pub use run::{activate_run, finish_run, plan_jobs, plan_run, plan_small_run};
+pub use worker::{Granted, Sync, Synced, give_back, register};
 
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
@@ -23,6 +23,19 @@ pub trait Request: Send + 'static {
     fn needs(&self, _needs: &mut Needs) {}
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
+}
+
+/// What needs nothing to be loaded.
+impl<A, F> Request for F
+where
+    A: Send + 'static,
+    F: FnOnce(&mut Transaction<'_>) -> Result<A, Refusal> + Send + 'static,
+{
+    type Answer = A;
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<A, Refusal> {
+        self(transaction)
+    }
 }
 
 impl Transaction<'_> {

@@ -12,17 +12,8 @@ use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
 /// Pauses, resumes or cancels a run that is not over.
-#[derive(Clone, Copy, Debug)]
-pub struct SetRunState {
-    pub run: RunId,
-    pub state: RunState,
-}
-
-impl Request for SetRunState {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { run, state } = self;
+pub fn set_run_state(run: RunId, state: RunState) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         let from = transaction.run_state(run)?;
         if from == state {
             return Ok(());
@@ -43,14 +34,8 @@ impl Request for SetRunState {
 }
 
 /// Opens the quarantined jobs of a run again.
-#[derive(Clone, Copy, Debug)]
-pub struct RetryQuarantined(pub RunId);
-
-impl Request for RetryQuarantined {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self(run) = self;
+pub fn retry_quarantined(run: RunId) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         transaction.run_state(run)?;
         let jobs = transaction.scheduler.dispatch.retry_quarantined(run);
         info!(%run, jobs = jobs.len(), "quarantined jobs are ready again");
@@ -108,17 +93,8 @@ impl Request for Requeue {
 }
 
 /// Marks machines untrusted, or trusted again.
-#[derive(Clone, Debug)]
-pub struct SetTrust {
-    pub machines: MachineName,
-    pub trusted: bool,
-}
-
-impl Request for SetTrust {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { machines, trusted } = self;
+pub fn set_trust(machines: MachineName, trusted: bool) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         let dispatch = &mut transaction.scheduler.dispatch;
         let workers = dispatch.workers().map(|(_, worker)| &worker.machine);
         let named: BTreeSet<_> = workers.filter_map(|machine| machine.named(&machines)).collect();
@@ -142,14 +118,8 @@ impl Request for SetTrust {
 }
 
 /// Asks a worker to go.
-#[derive(Clone, Copy, Debug)]
-pub struct Drain(pub WorkerId);
-
-impl Request for Drain {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self(worker) = self;
+pub fn drain(worker: WorkerId) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         if !transaction.scheduler.dispatch.set_draining(worker) {
             return Err(Refusal::NoWorker(worker));
         }
@@ -159,31 +129,18 @@ impl Request for Drain {
 }
 
 /// Takes back every lease: all workers are known to be gone.
-#[derive(Clone, Copy, Debug)]
-pub struct ReleaseAll;
-
-impl Request for ReleaseAll {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+pub fn release_all() -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         transaction.scheduler.dispatch.release_all();
         Ok(())
     }
 }
 
-/// Ends leases that have run out.
-#[derive(Clone, Copy, Debug)]
-pub struct Expire {
-    /// The room on the disk now; `None` if nobody watches it.
-    pub room: Option<DiskRoom>,
-}
-
-impl Request for Expire {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+/// Ends leases that have run out. `room` is what the disk has now; `None` if nobody watches it.
+pub fn expire(room: Option<DiskRoom>) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         let was_short = transaction.scheduler.is_short();
-        transaction.scheduler.room = self.room;
+        transaction.scheduler.room = room;
         let is_short = transaction.scheduler.is_short();
         transaction.tell((was_short != is_short).then(|| NewEvent::disk(is_short)));
         let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);

@@ -117,18 +117,8 @@ impl Recounted {
 }
 
 /// The coordinator could not count a job.
-#[derive(Clone, Debug)]
-pub struct GiveUp {
-    pub job: JobId,
-    pub why: Why,
-    pub reason: String,
-}
-
-impl Request for GiveUp {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { job, why, reason } = self;
+pub fn give_up(job: JobId, why: Why, reason: String) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         error!(%job, reason, "a job can't be counted here");
         transaction.scheduler.dispatch.give_up(job, why);
         Ok(())

@@ -15,52 +15,30 @@ use crate::refusal::Refusal;
 use crate::transaction::Transaction;
 
 /// Begins to store a run.
-#[derive(Clone, Debug)]
-pub struct PlanRun(pub RunSettings);
-
-impl Request for PlanRun {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+pub fn plan_run(settings: RunSettings) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         transaction.has_room()?;
-        transaction.change(Change::RunPlanned(self.0));
+        transaction.change(Change::RunPlanned(settings));
         Ok(())
     }
 }
 
 /// Stores jobs of a run that is being planned.
-#[derive(Clone, Debug)]
-pub struct PlanJobs {
-    pub run: RunId,
-    pub first: u32,
-    pub jobs: Vec<(Job, Weight)>,
-}
-
-impl Request for PlanJobs {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+pub fn plan_jobs(run: RunId, first: u32, jobs: Vec<(Job, Weight)>) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         transaction.has_room()?;
-        let Self { run, first, jobs } = self;
         transaction.change(Change::JobsPlanned { run, first, jobs });
         Ok(())
     }
 }
 
-/// All jobs of a run are stored: hands them out from now on.
-#[derive(Clone, Debug)]
-pub struct ActivateRun {
-    pub settings: RunSettings,
-    pub fingerprint: Fingerprint,
-    /// Of each job, in states.
-    pub estimates: Vec<u64>,
-}
-
-impl Request for ActivateRun {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { settings, fingerprint, estimates } = self;
+/// All jobs of a run are stored: hands them out from now on. The estimates are of each job, in states.
+pub fn activate_run(
+    settings: RunSettings,
+    fingerprint: Fingerprint,
+    estimates: Vec<u64>,
+) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         let run = Run::planned(&settings, &estimates);
         let RunSettings { id, plan, priority, .. } = settings;
         let jobs = run.jobs();
@@ -73,43 +51,26 @@ impl Request for ActivateRun {
     }
 }
 
-/// Stores a run of few jobs, and hands them out from now on.
-#[derive(Clone, Debug)]
-pub struct PlanSmallRun {
-    /// What was asked for.
-    pub settings: RunSettings,
-    /// All its jobs, and what they weigh.
-    pub jobs: Vec<(Job, Weight)>,
-    /// Of the plan.
-    pub fingerprint: Fingerprint,
-}
-
-impl Request for PlanSmallRun {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { settings, jobs, fingerprint } = self;
+/// Stores a run of few jobs, and hands them out from now on: what was asked for, all its jobs with what they weigh, and
+/// the fingerprint of its plan.
+pub fn plan_small_run(
+    settings: RunSettings,
+    jobs: Vec<(Job, Weight)>,
+    fingerprint: Fingerprint,
+) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
         let estimates = jobs.iter().map(|(_, weight)| weight.states).collect();
-        PlanRun(settings).apply(transaction)?;
-        PlanJobs { run: settings.id, first: 0, jobs }.apply(transaction)?;
-        ActivateRun { settings, fingerprint, estimates }.apply(transaction)
+        transaction.apply(plan_run(settings))?;
+        transaction.apply(plan_jobs(settings.id, 0, jobs))?;
+        transaction.apply(activate_run(settings, fingerprint, estimates))
     }
 }
 
 /// All jobs of a run are done: the total, or the check that was not passed. Nothing happens if they no longer are.
-#[derive(Clone, Debug)]
-pub struct FinishRun {
-    pub run: RunId,
-    pub basis: Basis,
-    pub outcome: Result<Outcome, String>,
-}
-
-impl Request for FinishRun {
-    /// Whether the run came to an end: not if a result was withdrawn meanwhile.
-    type Answer = bool;
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<bool, Refusal> {
-        let Self { run: id, basis, outcome } = self;
+///
+/// The answer is whether the run came to an end: not if a result was withdrawn meanwhile.
+pub fn finish_run(id: RunId, basis: Basis, outcome: Result<Outcome, String>) -> impl Request<Answer = bool> {
+    move |transaction: &mut Transaction<'_>| {
         let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
         let is_over = dispatch.run(id).map(|run| dispatch.is_over(now, run)).ok_or(Refusal::NoRun(id))?;
         let run = dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;

@@ -23,7 +23,7 @@ fn scheduler() -> (Scheduler, RunId) {
     let mut scheduler = Scheduler::new(dispatch, [], None);
     let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
-    let activate = ActivateRun { settings, fingerprint: Fingerprint([0; 32]), estimates: vec![10; 2] };
+    let activate = activate_run(settings, Fingerprint([0; 32]), vec![10; 2]);
     scheduler.begin(0, Loaded::new()).apply(activate).expect("a run");
     (scheduler, settings.id)
 }
@@ -40,9 +40,8 @@ fn registration(process: u8) -> Registration {
 }
 
 /// The secret drawn for a process, the first time.
-fn register(process: u8) -> Register {
-    let credential = Credential::shared();
-    Register { worker: registration(process), credential, secret: [10 + process; 16] }
+fn register(process: u8) -> impl Request<Answer = Session> {
+    super::register(registration(process), Credential::shared(), [10 + process; 16])
 }
 
 fn sync(session: Session, results: Vec<JobResult>) -> Sync {
@@ -152,10 +151,10 @@ fn recounts_are_stored_before_the_total() {
     let basis = transaction.dispatch().run(run).unwrap().basis();
     let totals = Totals { count8: 8, ..Totals::default() };
     let outcome = Outcome { totals, total: 64, checked: Checked::Symmetric, grounds: None };
-    let finish = FinishRun { run, basis, outcome: Ok(outcome) };
-    assert_eq!(transaction.apply(finish.clone()), Ok(false), "one is to be recounted");
+    let finish = || finish_run(run, basis, Ok(outcome));
+    assert_eq!(transaction.apply(finish()), Ok(false), "one is to be recounted");
     transaction.apply(recounted).unwrap();
-    assert_eq!(transaction.apply(finish), Ok(true));
+    assert_eq!(transaction.apply(finish()), Ok(true));
     let changes = transaction.settle();
     let place = |is: fn(&Change) -> bool| changes.iter().position(is).expect("it is among them");
     assert!(
@@ -169,10 +168,10 @@ fn what_can_not_be_done_changes_nothing() {
     let (mut scheduler, _) = scheduler();
     let mut transaction = scheduler.begin(0, Loaded::new());
     let nobodys = RunId::from_random(8);
-    assert_eq!(transaction.apply(RetryQuarantined(nobodys)), Err(Refusal::NoRun(nobodys)));
+    assert_eq!(transaction.apply(retry_quarantined(nobodys)), Err(Refusal::NoRun(nobodys)));
     let reserved = Registration { name: Credential::OWN.to_owned(), ..registration(1) };
     assert!(matches!(
-        transaction.apply(Register { worker: reserved, ..register(1) }),
+        transaction.apply(super::register(reserved, Credential::shared(), [11; 16])),
         Err(Refusal::ReservedName(_))
     ));
     assert!(transaction.settle().is_empty());

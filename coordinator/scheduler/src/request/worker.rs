@@ -15,19 +15,14 @@ use crate::transaction::{Needs, Transaction};
 pub(super) const OWN_INSTANCE: [u8; 16] = [0; 16];
 
 /// A worker's process introduces itself, once or again. The answer proves its later calls.
-#[derive(Clone, Debug)]
-pub struct Register {
-    pub worker: Registration,
-    pub credential: Credential,
-    /// Random: the session's secret, unless the process has one.
-    pub secret: [u8; 16],
-}
-
-impl Request for Register {
-    type Answer = Session;
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<Session, Refusal> {
-        let Self { worker, credential, secret } = self;
+///
+/// `secret` is random: the session's, unless the process has one.
+pub fn register(
+    worker: Registration,
+    credential: Credential,
+    secret: [u8; 16],
+) -> impl Request<Answer = Session> {
+    move |transaction: &mut Transaction<'_>| {
         if worker.name == Credential::OWN {
             return Err(Refusal::ReservedName(worker.name));
         }
@@ -130,19 +125,11 @@ impl Request for Sync {
 }
 
 /// Returns leases that did not fit into the response; their jobs are leased again.
-#[derive(Clone, Debug)]
-pub struct GiveBack {
-    pub worker: WorkerId,
-    pub tokens: Vec<LeaseToken>,
-}
-
-impl Request for GiveBack {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        for token in self.tokens {
+pub fn give_back(worker: WorkerId, tokens: Vec<LeaseToken>) -> impl Request<Answer = ()> {
+    move |transaction: &mut Transaction<'_>| {
+        for token in tokens {
             let returned = ReturnedLease { token, failure: None };
-            transaction.scheduler.dispatch.give_back(self.worker, &returned);
+            transaction.scheduler.dispatch.give_back(worker, &returned);
         }
         Ok(())
     }

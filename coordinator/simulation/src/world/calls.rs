@@ -3,7 +3,7 @@
 use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
 use nqueens_model::message::{Lease, SyncResponse};
-use nqueens_scheduler::request::{FinishRun, GiveBack, Register, Sync, Synced};
+use nqueens_scheduler::request::{Sync, Synced};
 use nqueens_scheduler::{Basis, Machine};
 use nqueens_worker_protocol::{CallError, ProtocolEvent};
 
@@ -64,7 +64,7 @@ impl World {
         let ask = match call {
             Call::Register(worker) => {
                 let secret = secret(worker.instance);
-                Ask::Register(Register { worker, credential, secret })
+                Ask::Register { worker, credential, secret }
             }
             Call::Sync(sync) => Ask::Sync(Sync { sync, credential }),
         };
@@ -189,7 +189,7 @@ impl World {
         if room > 1 && self.luck.random.permille(5) {
             room = 1 + self.luck.random.index(room - 1);
             let tokens = tokens.by_ref().skip(room).collect();
-            self.ask(Ask::GiveBack(GiveBack { worker: sync.session.worker, tokens }), Asker::Nobody);
+            self.ask(Ask::GiveBack { worker: sync.session.worker, tokens }, Asker::Nobody);
         }
         let lease = |granted: &nqueens_scheduler::request::Granted| Lease {
             token: granted.token,
@@ -228,7 +228,7 @@ impl World {
             return;
         }
         let life = coordinator.life;
-        let ask = Box::new(Ask::FinishRun(FinishRun { run, basis, outcome: self.ledger.total(run) }));
+        let ask = Box::new(Ask::FinishRun { run, basis, outcome: self.ledger.total(run) });
         let takes_max = if self.doubted.remove(&run) { 6_000 } else { 2 * self.commit_ms };
         let takes = Random::new(run.get() ^ self.now).below(takes_max);
         self.schedule(takes, Event::Ask { life, ask, asker: Asker::Concluder(run) });

@@ -4,7 +4,6 @@ use nqueens_kernel::job::Weight;
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_scheduler::RunSettings;
-use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
 
 use super::{Event, World};
 use crate::ask::{Ask, Asker};
@@ -77,18 +76,18 @@ impl World {
         let run = settings.id;
         let size = estimates.len().div_ceil(BATCHES);
         if step == 0 {
-            return Ask::PlanRun(PlanRun(*settings));
+            return Ask::PlanRun(*settings);
         }
         let Some(batch) = estimates.chunks(size).nth(step - 1) else {
             let (settings, estimates) = (*settings, estimates.clone());
             let fingerprint = Fingerprint([0; 32]);
-            return Ask::ActivateRun(ActivateRun { settings, fingerprint, estimates });
+            return Ask::ActivateRun { settings, fingerprint, estimates };
         };
         let first = u32::try_from((step - 1) * size).expect("small");
         let (job, _) = template();
         let weigh = |(number, states): (u32, &u64)| {
             (job.clone(), Weight { states: *states, counts_max: counts_max(JobId { run, number }) })
         };
-        Ask::PlanJobs(PlanJobs { run, first, jobs: (first..).zip(batch).map(weigh).collect() })
+        Ask::PlanJobs { run, first, jobs: (first..).zip(batch).map(weigh).collect() }
     }
 }

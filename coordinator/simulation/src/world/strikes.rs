@@ -9,9 +9,7 @@ use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{JobResult, Session, SyncRequest, Wanted};
 use nqueens_model::operator::{Blamed, MachineName, RunState};
-use nqueens_scheduler::request::{
-    CheckWhole, Drain, GiveUp, Recounted, Requeue, RetryQuarantined, SetRunState, SetTrust, Sync,
-};
+use nqueens_scheduler::request::{CheckWhole, Recounted, Requeue, Sync};
 use nqueens_scheduler::{JobState, Machine, Task, Why};
 use nqueens_worker_protocol::ProtocolEvent;
 
@@ -86,7 +84,7 @@ impl World {
         }
         if !process.frozen && luck.strikes(Fault::Drain) {
             if let Some(worker) = id.filter(|_| luck.random.permille(500)) {
-                self.ask(Ask::Drain(Drain(worker)), Asker::Nobody);
+                self.ask(Ask::Drain(worker), Asker::Nobody);
             } else {
                 let calls = worker.on(now, ProtocolEvent::Stop, luck);
                 self.acted(place, calls);
@@ -115,9 +113,9 @@ impl World {
         let place = random.index(self.workers.len());
         let worker = &self.workers[place];
         let ask = match random.below(30) {
-            0..6 => Ask::SetRunState(SetRunState { run, state: RunState::Paused }),
-            6..13 => Ask::SetRunState(SetRunState { run, state: RunState::Active }),
-            13..17 => Ask::RetryQuarantined(RetryQuarantined(run)),
+            0..6 => Ask::SetRunState { run, state: RunState::Paused },
+            6..13 => Ask::SetRunState { run, state: RunState::Active },
+            13..17 => Ask::RetryQuarantined(run),
             17..21 => {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
@@ -135,9 +133,9 @@ impl World {
             }
             21..28 => {
                 let machines = named(&worker.engine.machine());
-                Ask::SetTrust(SetTrust { machines, trusted: random.permille(600) })
+                Ask::SetTrust { machines, trusted: random.permille(600) }
             }
-            28 => Ask::SetRunState(SetRunState { run, state: RunState::Cancelled }),
+            28 => Ask::SetRunState { run, state: RunState::Cancelled },
             _ => return self.submit(),
         };
         self.ask(ask, Asker::Nobody);
@@ -195,9 +193,8 @@ impl World {
             states: 0,
             elapsed_us: random.number(1..=200_000),
         };
-        let given_up = GiveUp { job, why, reason: "told to".to_owned() };
         let ask = match why {
-            Why::Failing if random.permille(300) => Ask::GiveUp(given_up),
+            Why::Failing if random.permille(300) => Ask::GiveUp { job, why },
             // Some do not tell their parts.
             Why::Drawn(_) if job.number % 32 == 8 => Ask::CheckWhole(CheckWhole(job)),
             _ => Ask::Recounted(recounted),
@@ -256,13 +253,13 @@ impl World {
         let runs: Vec<_> = self.ledger.runs().map(|run| (run.settings.id, run.state)).collect();
         for (run, state) in runs {
             if state == Some(RunState::Paused) {
-                self.ask(Ask::SetRunState(SetRunState { run, state: RunState::Active }), Asker::Nobody);
+                self.ask(Ask::SetRunState { run, state: RunState::Active }, Asker::Nobody);
             }
             let is_stuck = self.ledger.jobs_of(run).any(|(_, row)| {
                 row.slot.state == JobState::Quarantined && (by_force || !row.is_checked_now())
             });
             if is_stuck {
-                self.ask(Ask::RetryQuarantined(RetryQuarantined(run)), Asker::Nobody);
+                self.ask(Ask::RetryQuarantined(run), Asker::Nobody);
             }
         }
         let distrusted = self.ledger.reputations().filter(|(_, reputation)| reputation.distrusted.is_some());
@@ -276,11 +273,11 @@ impl World {
         // Where the coordinator decides nothing, somebody has to who sees the same jobs disputed again and again.
         if by_force && !self.has_canaries {
             for machine in &lying {
-                self.ask(Ask::SetTrust(SetTrust { machines: named(machine), trusted: false }), Asker::Nobody);
+                self.ask(Ask::SetTrust { machines: named(machine), trusted: false }, Asker::Nobody);
             }
         }
         for machines in honest {
-            self.ask(Ask::SetTrust(SetTrust { machines, trusted: true }), Asker::Nobody);
+            self.ask(Ask::SetTrust { machines, trusted: true }, Asker::Nobody);
         }
         self.plan_next();
         self.schedule(TIDY_MS, Event::Tidy);
