@@ -2,9 +2,11 @@
 //!
 //! Numbers that can outgrow 2^53 are decimal strings.
 
+use std::str::FromStr;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
-use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::counts::{Counts, Orbits, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
@@ -95,7 +97,7 @@ pub struct OtherLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerResult {
-    #[serde(with = "CountsText")]
+    #[serde(with = "OrbitsText")]
     pub counts: Counts,
     #[serde(with = "text")]
     pub kernel: KernelName,
@@ -143,7 +145,7 @@ pub struct WorkerLine {
     pub threads: u32,
     /// How many of the results above are its own.
     pub jobs: u32,
-    #[serde(with = "TotalsText")]
+    #[serde(with = "OrbitsText")]
     pub counts: Totals,
 }
 
@@ -151,39 +153,27 @@ pub struct WorkerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TotalLine {
-    #[serde(with = "TotalsText")]
+    #[serde(with = "OrbitsText")]
     pub counts: Totals,
     /// The same, sorted into orbits: there are no plain solutions left.
-    #[serde(with = "TotalsText")]
+    #[serde(with = "OrbitsText")]
     pub orbits: Totals,
     #[serde(with = "text")]
     pub total: u128,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Counts", deny_unknown_fields)]
-struct CountsText {
+#[serde(remote = "Orbits", deny_unknown_fields)]
+#[serde(bound(serialize = "T: ToString", deserialize = "T: FromStr + ToString"))]
+struct OrbitsText<T> {
     #[serde(with = "text")]
-    count2: u64,
+    count2: T,
     #[serde(with = "text")]
-    count4: u64,
+    count4: T,
     #[serde(with = "text")]
-    count8: u64,
+    count8: T,
     #[serde(with = "text")]
-    solutions: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Totals", deny_unknown_fields)]
-struct TotalsText {
-    #[serde(with = "text")]
-    count2: u128,
-    #[serde(with = "text")]
-    count4: u128,
-    #[serde(with = "text")]
-    count8: u128,
-    #[serde(with = "text")]
-    solutions: u128,
+    solutions: T,
 }
 
 mod board {

@@ -38,17 +38,41 @@ pub enum Unsortable {
     },
 }
 
-/// What was found in one job: orbits of solutions, by the number of their members (see [`Totals`]), or plain solutions.
+/// What was found: orbits of solutions, by the number of their members, or plain solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Counts {
+pub struct Orbits<T> {
     /// Orbits of 2: solutions equal to their quarter turn.
-    pub count2: u64,
+    pub count2: T,
     /// Orbits of 4: equal to their half turn, not to their quarter turn.
-    pub count4: u64,
+    pub count4: T,
     /// Orbits of 8: solutions with no symmetry.
-    pub count8: u64,
-    /// Solutions counted as such, whatever orbits they belong to: plan `colours` finds these and no orbits.
-    pub solutions: u64,
+    pub count8: T,
+    /// Solutions counted as such, whatever orbits they belong to: plan `colours` finds these and no orbits, until they are
+    /// [sorted](Totals::sorted).
+    pub solutions: T,
+}
+
+/// What was found in one job.
+pub type Counts = Orbits<u64>;
+
+/// What was found on a whole board, with what it adds up to.
+pub type Totals = Orbits<u128>;
+
+impl<T: TryFrom<u128>> Orbits<T>
+where
+    u128: From<T>,
+{
+    /// The sum with others, or [`Overflow`]. Totals take one job's counts, too.
+    pub fn checked_add(self, more: impl Into<Self>) -> Result<Self, Overflow> {
+        let (more, to) = (more.into(), |sum: u128| T::try_from(sum).ok());
+        let add = |a: T, b: T| u128::from(a).checked_add(b.into()).and_then(to).ok_or(Overflow);
+        Ok(Self {
+            count2: add(self.count2, more.count2)?,
+            count4: add(self.count4, more.count4)?,
+            count8: add(self.count8, more.count8)?,
+            solutions: add(self.solutions, more.solutions)?,
+        })
+    }
 }
 
 impl Counts {
@@ -65,17 +89,6 @@ impl Counts {
         Self { solutions, ..Self::ZERO }
     }
 
-    /// The sum of both, or [`Overflow`].
-    pub fn checked_add(self, other: Self) -> Result<Self, Overflow> {
-        let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
-        Ok(Self {
-            count2: add(self.count2, other.count2)?,
-            count4: add(self.count4, other.count4)?,
-            count8: add(self.count8, other.count8)?,
-            solutions: add(self.solutions, other.solutions)?,
-        })
-    }
-
     /// All solutions that these stand for.
     pub fn total(self) -> u128 {
         let orbits = [(2, self.count2), (4, self.count4), (8, self.count8)];
@@ -90,8 +103,8 @@ impl Counts {
 }
 
 /// COUNT2, COUNT4, COUNT8 and plain solutions.
-impl From<[u64; 4]> for Counts {
-    fn from([count2, count4, count8, solutions]: [u64; 4]) -> Self {
+impl<T> From<[T; 4]> for Orbits<T> {
+    fn from([count2, count4, count8, solutions]: [T; 4]) -> Self {
         Self { count2, count4, count8, solutions }
     }
 }
@@ -134,31 +147,7 @@ impl SymmetricCounts {
     }
 }
 
-/// What was found on a whole board, with what it adds up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Totals {
-    /// Orbits of 2 members.
-    pub count2: u128,
-    /// Orbits of 4 members.
-    pub count4: u128,
-    /// Orbits of 8 members.
-    pub count8: u128,
-    /// Plain solutions, not sorted into orbits yet: see [`sorted`](Self::sorted).
-    pub solutions: u128,
-}
-
 impl Totals {
-    /// Adds one job's counts or other totals, or leaves `self` as it is and says [`Overflow`].
-    pub fn checked_add(self, more: impl Into<Self>) -> Result<Self, Overflow> {
-        let (more, add) = (more.into(), |a: u128, b: u128| a.checked_add(b).ok_or(Overflow));
-        Ok(Self {
-            count2: add(self.count2, more.count2)?,
-            count4: add(self.count4, more.count4)?,
-            count8: add(self.count8, more.count8)?,
-            solutions: add(self.solutions, more.solutions)?,
-        })
-    }
-
     /// Takes one job's counts out again that were added before.
     #[must_use]
     pub fn less(self, counts: Counts) -> Self {
@@ -207,9 +196,7 @@ impl Totals {
 
 impl From<Counts> for Totals {
     fn from(counts: Counts) -> Self {
-        let Counts { count2, count4, count8, solutions } = counts;
-        let [count2, count4, count8, solutions] = [count2, count4, count8, solutions].map(u128::from);
-        Self { count2, count4, count8, solutions }
+        <[u64; 4]>::from(counts).map(u128::from).into()
     }
 }
 
