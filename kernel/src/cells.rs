@@ -163,7 +163,10 @@ mod tests {
     #[test]
     fn what_is_no_drawing_is_refused() {
         let error = |text: &str| text.parse::<Cells>().unwrap_err().to_string();
-        assert_eq!(error("..\n...\n"), "row 2 of the drawing, from the top, has 3 cells, not 2");
+        assert_eq!(
+            error("..\n...\n"),
+            "row 2 of the drawing, from the top, has 3 cells, but the drawing has 2 rows"
+        );
         assert!(
             error("..\n.x").starts_with("row 2 of the drawing, from the top, has 'x'; a cell is '.' (open)")
         );
