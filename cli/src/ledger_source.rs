@@ -52,11 +52,9 @@ impl LedgerSource {
     /// The run that was named or, without a name, all that are in the database.
     pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
         let all = async |reader: &Reader| {
-            let mut runs = Vec::new();
-            for run in self.find(reader).await? {
-                runs.push(reader.progress(&run).await?.status(run));
-            }
-            Ok(runs)
+            let runs = self.find(reader).await?;
+            let progress = reader.progress(&runs).await?;
+            Ok(progress.into_iter().zip(runs).map(|(progress, run)| progress.status(run)).collect())
         };
         read(&self.db, all).await
     }

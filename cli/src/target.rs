@@ -247,11 +247,9 @@ pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> 
     let unplanned = unplanned.iter().map(UnplannedRun::status);
     let unplanned: Vec<_> =
         unplanned.filter(|run| rows.iter().all(|row| row.id != run.progress.run)).collect();
-    let mut runs = Vec::new();
-    for row in rows {
-        runs.push(reader.progress(&row).await?.status(row));
-    }
-    Ok(runs.into_iter().chain(unplanned).collect())
+    let progress = reader.progress(&rows).await?;
+    let runs = progress.into_iter().zip(rows).map(|(progress, row)| progress.status(row));
+    Ok(runs.chain(unplanned).collect())
 }
 
 async fn one_run(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {

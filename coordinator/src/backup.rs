@@ -79,11 +79,8 @@ async fn look_through(from: &Path, copy: &Path) -> Result<Vec<(RunRow, u32)>, Er
     // What is wrong with the copy is wrong with the source: that is the one to name.
     let reader = Reader::new(from, open_readers(copy).await?);
     reader.examine().await?;
-    let mut runs = Vec::new();
-    for run in reader.runs().await? {
-        let done = reader.progress(&run).await?.sums.done;
-        runs.push((run, done));
-    }
+    let runs = reader.runs().await?;
+    let progress = reader.progress(&runs).await?;
     reader.close().await;
-    Ok(runs)
+    Ok(runs.into_iter().zip(progress).map(|(run, progress)| (run, progress.sums.done)).collect())
 }

@@ -148,11 +148,16 @@ impl Reader {
         Ok(Run::new(&run.settings(), run.state, slots, Sums::default()).job_state_histogram(groups_max))
     }
 
-    /// How far a run is. From a ledger alone its speed can't be told.
-    pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
-        let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
-        let sums = ledger::stored_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, sums)))
+    /// How far some runs are. From a ledger alone their speed can't be told. All its results are read, once.
+    pub async fn progress(&self, runs: &[RunRow]) -> Result<Vec<RunProgress>, Error> {
+        let mut sums = ledger::stored_sums(&self.db).await?;
+        let mut progress = Vec::with_capacity(runs.len());
+        for run in runs {
+            let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
+            let sums = sums.remove(&run.id).unwrap_or_default();
+            progress.push(RunProgress::of(&Run::new(&run.settings(), run.state, slots, sums)));
+        }
+        Ok(progress)
     }
 
     /// The latest events, oldest first.

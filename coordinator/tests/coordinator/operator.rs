@@ -83,7 +83,7 @@ async fn total_and_time_left_are_estimated_while_it_counts() {
     assert!(speed.threads > 0.0 && speed.states_per_s > 0.0, "{speed:?}");
     assert!(left.low <= left.value && left.value <= left.high && left.low > 0.0, "{left:?}");
     let reader = Reader::open(&ledger.path).await.unwrap();
-    let offline = reader.progress(&reader.run(id).await.unwrap()).await.unwrap();
+    let offline = reader.progress(&[reader.run(id).await.unwrap()]).await.unwrap().remove(0);
     assert_eq!(offline.estimated_total(), Some(total), "the ledger alone tells the same");
     assert_eq!((offline.measured, offline.time_left_s()), (None, None), "but for a speed");
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ impl WorkSums {
 impl Facts {
     /// Reads a run's ledger and, if the run is done, makes the checks.
     pub(super) async fn gather(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
-        let progress = reader.progress(run).await?;
+        let progress = reader.progress(slice::from_ref(run)).await?.remove(0);
         let mut facts = Self {
             run: progress.status(run.clone()),
             findings: None,
