@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
-use nqueens_kernel::counts::{Counts, Orbits, Totals};
+use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
@@ -97,7 +97,7 @@ pub struct OtherLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerResult {
-    #[serde(with = "OrbitsText")]
+    #[serde(with = "CountsText")]
     pub counts: Counts,
     #[serde(with = "text")]
     pub kernel: KernelName,
@@ -145,7 +145,7 @@ pub struct WorkerLine {
     pub threads: u32,
     /// How many of the results above are its own.
     pub jobs: u32,
-    #[serde(with = "OrbitsText")]
+    #[serde(with = "CountsText")]
     pub counts: Totals,
 }
 
@@ -153,19 +153,19 @@ pub struct WorkerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TotalLine {
-    #[serde(with = "OrbitsText")]
+    #[serde(with = "CountsText")]
     pub counts: Totals,
     /// The same, sorted into orbits: there are no plain solutions left.
-    #[serde(with = "OrbitsText")]
+    #[serde(with = "CountsText")]
     pub orbits: Totals,
     #[serde(with = "text")]
     pub total: u128,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Orbits", deny_unknown_fields)]
+#[serde(remote = "Counts", deny_unknown_fields)]
 #[serde(bound(serialize = "T: ToString", deserialize = "T: FromStr + ToString"))]
-struct OrbitsText<T> {
+struct CountsText<T> {
     #[serde(with = "text")]
     count2: T,
     #[serde(with = "text")]

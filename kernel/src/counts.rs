@@ -38,9 +38,9 @@ pub enum Unsortable {
     },
 }
 
-/// What was found: orbits of solutions, by the number of their members, or plain solutions.
+/// What was found in one job: orbits of solutions, by the number of their members (see [`Totals`]), or plain solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Orbits<T> {
+pub struct Counts<T = u64> {
     /// Orbits of 2: solutions equal to their quarter turn.
     pub count2: T,
     /// Orbits of 4: equal to their half turn, not to their quarter turn.
@@ -52,13 +52,10 @@ pub struct Orbits<T> {
     pub solutions: T,
 }
 
-/// What was found in one job.
-pub type Counts = Orbits<u64>;
-
 /// What was found on a whole board, with what it adds up to.
-pub type Totals = Orbits<u128>;
+pub type Totals = Counts<u128>;
 
-impl<T: TryFrom<u128>> Orbits<T>
+impl<T: TryFrom<u128>> Counts<T>
 where
     u128: From<T>,
 {
@@ -103,22 +100,23 @@ impl Counts {
 }
 
 /// COUNT2, COUNT4, COUNT8 and plain solutions.
-impl<T> From<[T; 4]> for Orbits<T> {
+impl<T> From<[T; 4]> for Counts<T> {
     fn from([count2, count4, count8, solutions]: [T; 4]) -> Self {
         Self { count2, count4, count8, solutions }
     }
 }
 
-impl From<Counts> for [u64; 4] {
-    fn from(Counts { count2, count4, count8, solutions }: Counts) -> Self {
+impl<T> From<Counts<T>> for [T; 4] {
+    fn from(Counts { count2, count4, count8, solutions }: Counts<T>) -> Self {
         [count2, count4, count8, solutions]
     }
 }
 
-impl fmt::Display for Counts {
+impl<T: Copy + Into<u128>> fmt::Display for Counts<T> {
     /// Those that are not 0, for people: `COUNT4 = 1, COUNT8 = 11`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = ["COUNT2", "COUNT4", "COUNT8", "solutions"].into_iter().zip(<[u64; 4]>::from(*self));
+        let counts = <[T; 4]>::from(*self).map(T::into);
+        let named = ["COUNT2", "COUNT4", "COUNT8", "solutions"].into_iter().zip(counts);
         let found = named.filter(|(_, count)| *count > 0);
         let found: Vec<_> = found.map(|(name, count)| format!("{name} = {count}")).collect();
         f.write_str(if found.is_empty() { "nothing" } else { "" })?;

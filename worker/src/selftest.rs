@@ -96,7 +96,7 @@ fn compare(kernel: &str, n: BoardSize, kind: PlanKind, totals: Totals) -> Result
     if found == right {
         return Ok(());
     }
-    Err(format!("{kernel} counts {totals:?} for N = {n} by plan {kind}; right is {right:?}"))
+    Err(format!("{kernel} counts {totals} for N = {n} by plan {kind}; right is {right}"))
 }
 
 /// States that one thread visits in a second, at least 1.
@@ -150,7 +150,7 @@ mod tests {
         let missing = prove(&|_: &str| None, Kernel::Scalar).unwrap_err();
         assert_eq!(missing, "this machine can't run the scalar engine");
         let reason = prove(&wrong_from(1), Kernel::Portable).unwrap_err();
-        assert!(reason.starts_with("portable counts Totals") && reason.contains("for N = 5"), "{reason}");
+        assert!(reason.starts_with("portable counts COUNT") && reason.contains("for N = 5"), "{reason}");
     }
 
     /// Counts right on boards smaller than `from`.
@@ -187,13 +187,13 @@ mod tests {
         assert!(prove_device(&wrong_from(32), "portable").unwrap() > 1.0);
         let right_below = |n| prove_device(&wrong_from(n), "portable").unwrap_err();
         let small = right_below(1);
-        assert!(small.starts_with("portable counts Totals") && small.contains("for N = 5 "), "{small}");
+        assert!(small.starts_with("portable counts COUNT") && small.contains("for N = 5 "), "{small}");
         // On a board that measures it, whose counts make no orbits.
         let large = right_below(14);
         assert!(large.starts_with("portable counts wrong: panicked: "), "{large}");
         // By as many solutions as there are in an orbit.
         let more = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(More(cpu(name)?))) };
         let more = prove_device(&more, "portable").unwrap_err();
-        assert!(more.starts_with("portable counts Totals") && more.contains("for N = 14 by"), "{more}");
+        assert!(more.starts_with("portable counts COUNT") && more.contains("for N = 14 by"), "{more}");
     }
 }
