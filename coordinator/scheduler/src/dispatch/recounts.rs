@@ -235,8 +235,7 @@ impl Dispatch {
     }
 
     fn fail_against(&mut self, job: JobId, worker: WorkerId, said: Counts, right: Counts) {
-        let reason =
-            format!("its worker {worker} counted {said:?} for job {job}, and the coordinator {right:?}");
+        let reason = format!("its worker {worker} counted {said} for job {job}, and the coordinator {right}");
         self.fail(&self.machine(worker), reason);
     }
 

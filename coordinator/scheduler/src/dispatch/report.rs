@@ -155,7 +155,7 @@ impl Dispatch {
         if !plausible {
             let job = token.job;
             let reason = format!(
-                "its worker {worker} counted {counts:?} for job {job} with {kernel}, which is more than there can be"
+                "its worker {worker} counted {counts} for job {job} with {kernel}, which is more than there can be"
             );
             self.fail(&machine, reason);
         }
@@ -195,7 +195,7 @@ impl Dispatch {
             return Judgement::kept(Verdict::Duplicate, "the job has its result, with the same counts");
         }
         let reason = format!(
-            "worker {} counted {:?} for job {job}, worker {worker} with {} counted {:?}",
+            "worker {} counted {} for job {job}, worker {worker} with {} counted {}",
             accepted.worker, accepted.counts, result.kernel, result.counts
         );
         let run = self.runs.get_mut(&job.run).expect("looked up before");
