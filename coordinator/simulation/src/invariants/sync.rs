@@ -131,7 +131,9 @@ impl Invariants {
             && sync.wanted.states > 0
             && sync.wanted.job_states_max == u64::MAX
             && worker.leases() == 0
-            && is_trusted;
+            && is_trusted
+            // It may have left, and this call comes late.
+            && dispatch.is_present(self.now, worker);
         self.fruitless += u64::from(asks);
         if !asks || !self.fruitless.is_multiple_of(CLOSELY_EVERY) {
             return;
