@@ -38,7 +38,7 @@ use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
 
-use crate::clock::{uptime, wall_time};
+use crate::clock::{Stopwatch, wall_time};
 use crate::error::Error;
 use crate::history::Events;
 use crate::limits::CountLimits;
@@ -91,8 +91,7 @@ pub(crate) struct Writer {
     incarnation: Incarnation,
     key: [u8; 32],
     policy: Policy,
-    /// By the [`uptime`].
-    started: Duration,
+    started: Stopwatch,
     /// What the ledger's clock showed then.
     began_at: WallTime,
     plans: Plans,
@@ -123,7 +122,7 @@ impl Writer {
         build: &str,
         plans: Plans,
     ) -> Result<Self, Error> {
-        let started = uptime();
+        let started = Stopwatch::start();
         let begun = async {
             let mut db = database.begin().await?;
             let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
@@ -326,8 +325,7 @@ impl Writer {
     }
 
     fn now(&self) -> Millis {
-        Millis::try_from(uptime().saturating_sub(self.started).as_millis())
-            .expect("shorter than 500 million years")
+        Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
     }
 }
 
