@@ -7,12 +7,13 @@ use anyhow::ensure;
 use nqueens_kernel::sequence::Sequence;
 
 use crate::ledger_source::LedgerSource;
+use crate::output::OutputFile;
 
 /// Writes one line `INDEX TERM` for each board that the runs have counted, in order.
 pub(crate) async fn write(
     sequence: Sequence,
     source: &LedgerSource,
-    out: impl FnOnce() -> anyhow::Result<Box<dyn Write>>,
+    output: &OutputFile,
 ) -> anyhow::Result<()> {
     let runs = source.runs().await?;
     let mut terms = BTreeMap::new();
@@ -28,7 +29,7 @@ pub(crate) async fn write(
         !terms.is_empty(),
         "no run here has a total that is a term of {sequence}; 'nqueens status' lists the runs"
     );
-    let mut out = out()?;
+    let mut out = output.open()?;
     writeln!(out, "# {sequence} ({})", sequence.describe())?;
     for (index, (term, confirmed)) in terms {
         if !confirmed {
@@ -36,6 +37,7 @@ pub(crate) async fn write(
         }
         writeln!(out, "{index} {term}")?;
     }
+    out.finish()?;
     if open > 0 {
         eprintln!("nqueens: {open} of {} runs have no total and are left out", runs.len());
     }

@@ -1,15 +1,14 @@
 //! Output of commands: JSON for programs, and numbers and times for people.
 
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -20,6 +19,7 @@ pub(crate) use nqueens_model::numbers::{counted, percent, quantity, span, speed,
 use nqueens_model::operator::WallTime;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 /// Whether a command's result is to be machine-readable.
 #[derive(Clone, Copy, Debug, Args)]
@@ -98,18 +98,6 @@ pub(crate) fn stdout_failed(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("can't write to stdout: {error}"))
 }
 
-/// Creates an output file for its owner alone. A file that is there is an error; one that is replaced keeps its mode.
-pub(crate) fn create(path: &Path, replace: bool) -> anyhow::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(replace).create(replace).create_new(!replace).mode(0o600);
-    options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            anyhow!("{} exists already; choose another name, or give --force to replace it", path.display())
-        }
-        _ => anyhow!(error).context(path.display().to_string()),
-    })
-}
-
 /// Where a document goes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputFile {
@@ -123,11 +111,75 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match &self.output {
-            Some(path) => Box::new(create(path, self.force)?),
-            None => Box::new(stdout()),
-        })
+    /// Opens it, for its owner alone; one that is replaced keeps its mode. An existing file is an error without `force`.
+    pub(crate) fn open(&self) -> anyhow::Result<Output> {
+        let Some(path) = &self.output else { return Ok(Output::Stream(Box::new(stdout()))) };
+        let open = || {
+            // Through a link: it stays one.
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let there = path.metadata().ok();
+            if there.as_ref().is_some_and(|there| !there.is_file()) {
+                return Ok(Output::Stream(Box::new(OpenOptions::new().write(true).open(path)?)));
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
+            let file = NamedTempFile::new_in(folder)?;
+            if let Some(there) = there {
+                file.as_file().set_permissions(there.permissions())?;
+            }
+            Ok(Output::File { file, path, replace: self.force })
+        };
+        if !self.force && path.exists() {
+            bail!("{} exists already; choose another name, or give --force to replace it", path.display());
+        }
+        open().map_err(|error: io::Error| anyhow!(error).context(path.display().to_string()))
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
+        let mut output = self.open()?;
+        output.write_all(text.as_bytes())?;
+        output.finish()
+    }
+}
+
+/// A document on its way: to a stream, or to a file that takes its name once it is whole.
+pub(crate) enum Output {
+    Stream(Box<dyn Write>),
+    File { file: NamedTempFile, path: PathBuf, replace: bool },
+}
+
+impl Output {
+    /// Ends the document. A file that this was to replace stays until then.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Stream(mut stream) => stream.flush()?,
+            Self::File { file, path, replace } => {
+                file.as_file().sync_all()?;
+                let kept = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+                kept.with_context(|| path.display().to_string())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stream(stream) => stream.write(bytes),
+            Self::File { file, path, .. } => file
+                .as_file()
+                .write(bytes)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stream(stream) => stream.flush(),
+            Self::File { .. } => Ok(()),
+        }
     }
 }
 

@@ -85,9 +85,7 @@ impl ExportCommand {
             (ExportFormat::Ledger, By::Job) => {
                 self.source.read(async |reader, run| self.ledger(reader, &run).await).await
             }
-            (ExportFormat::Bfile, By::Job) => {
-                bfile::write(self.sequence, &self.source, || self.output.open()).await
-            }
+            (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, &self.output).await,
             (ExportFormat::Csv, _) => {
                 self.source.read(async |reader, run| self.table(reader, &run).await).await
             }
@@ -103,7 +101,8 @@ impl ExportCommand {
             "a job of plan {plan} counts boards with the first row's queen in several columns, all in one sum: there are no \
              subtotals by BOUND1; use --by job or --by class, or count a whole board with --plan rows or --plan border"
         );
-        let mut out = csv::Writer::from_writer(self.output.open()?);
+        let mut file = self.output.open()?;
+        let mut out = csv::Writer::from_writer(&mut file);
         let sum_row = |class: &str, n: String, bound1: String, counts: [String; 4]| {
             let bound1 = is_by_bound1.then_some(bound1);
             let counts = counts.into_iter().take(3 + usize::from(has_solutions));
@@ -148,6 +147,8 @@ impl ExportCommand {
         }
         write(None)?;
         out.flush()?;
+        drop(out);
+        file.finish()?;
         if open > 0 {
             let (open, jobs) = (thousands(open), thousands(jobs));
             eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and count as 0");
@@ -158,7 +159,9 @@ impl ExportCommand {
     /// Writes the run's ledger, and its last hash to stderr.
     async fn ledger(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         ledger_file::outcome(run)?;
-        let (lines, hash) = ledger_file::write(reader, run, self.output.open()?).await?;
+        let mut file = self.output.open()?;
+        let (lines, hash) = ledger_file::write(reader, run, &mut file).await?;
+        file.finish()?;
         let lines = thousands(lines);
         eprintln!(
             "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"

@@ -1,6 +1,5 @@
 //! `nqueens join`: files with which workers join a cluster.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
@@ -57,7 +56,7 @@ impl CreateCommand {
         // Looks at all of it; connects to nobody.
         block_on(async { join.client() })?;
         let text = serde_json::to_string_pretty(&join)? + "\n";
-        Ok(self.output.open()?.write_all(text.as_bytes())?)
+        self.output.write(&text)
     }
 
     /// The token that workers are to show, if there are tokens.

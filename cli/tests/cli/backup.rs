@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use insta::assert_snapshot;
 use serde_json::Value;
 
+use crate::Place;
 use crate::processes::{Coordinator, eventually};
-use crate::{NQUEENS, Outcome, Place};
 
 /// Q(16).
 const TOTAL: &str = "95815104";
@@ -106,19 +106,8 @@ fn a_backup_replaces_nothing() {
 fn a_backup_needs_room() {
     let place = Place::new();
     place.stdout("run 12 --db twelve.db --job-states 300");
-    std::fs::create_dir(place.path("disk")).expect("a folder");
-    let mut command = place.program("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.args([
-        "mount -t tmpfs -o size=64k tmpfs disk || exit 77
-         \"$0\" backup --db twelve.db disk/copy.db; code=$?; ls -A disk; exit $code",
-        NQUEENS,
-    ]);
-    let outcome = Outcome::of(&mut command);
-    if ![0, 1].contains(&outcome.code) || outcome.stderr.starts_with("unshare") {
-        eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
-        return;
-    }
+    let script = "\"$0\" backup --db twelve.db disk/copy.db; code=$?; ls -A disk; exit $code";
+    let Some(outcome) = place.with_disk("64k", script) else { return };
     let expected = "nqueens: the disk with disk/copy.db is full; free some space and start again, everything acknowledged \
                     so far is safe\n";
     assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (1, "", expected));
@@ -129,20 +118,10 @@ fn a_backup_needs_room() {
 fn what_is_on_a_read_only_disk_is_read() {
     let place = Place::new();
     place.stdout("run 8");
-    std::fs::create_dir(place.path("disk")).expect("a folder");
-    let mut command = place.program("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.args([
-        "mount -t tmpfs tmpfs disk && cp nqueens-8.db disk && mount -o remount,ro disk || exit 77
+    let script = "cp nqueens-8.db disk && mount -o remount,ro disk &&
          for what in status verify report export 'backup copy.db'; do \"$0\" $what --db disk/nqueens-8.db || exit; done
-         ls -A disk",
-        NQUEENS,
-    ]);
-    let outcome = Outcome::of(&mut command);
-    if outcome.code == 77 || outcome.stderr.starts_with("unshare") {
-        eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
-        return;
-    }
+         ls -A disk";
+    let Some(outcome) = place.with_disk("10m", script) else { return };
     assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("BELIEVABLE: the jobs add up to 92"), "{}", outcome.stdout);
     assert!(outcome.stdout.ends_with("\nnqueens-8.db\n"), "{}", outcome.stdout);

@@ -97,6 +97,21 @@ impl Place {
         command
     }
 
+    /// What a shell script says that has a small disk at `disk` and `nqueens` as `$0`; nothing where nobody may mount one. The
+    /// disk is gone when the script ends.
+    pub(crate) fn with_disk(&self, size: &str, script: &str) -> Option<Outcome> {
+        std::fs::create_dir(self.path("disk")).expect("a folder");
+        let script = format!("mount -t tmpfs -o size={size} tmpfs disk || exit 77\n{script}");
+        let mut unshare = self.program("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, NQUEENS]);
+        let outcome = Outcome::of(&mut unshare);
+        if outcome.code == 77 || outcome.stderr.starts_with("unshare") {
+            eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
+            return None;
+        }
+        Some(outcome)
+    }
+
     /// Changes the mode of a file there.
     pub(crate) fn set_mode(&self, name: &str, mode: u32) {
         std::fs::set_permissions(self.path(name), Permissions::from_mode(mode)).expect("our own file");

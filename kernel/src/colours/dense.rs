@@ -333,7 +333,8 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
                     for l in 0..L {
                         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
                         let more = (common[v][l] & tables[table + v].0[l]).count_ones() as u8;
-                        fits[l] += more;
+                        // Eight an octet at most; a check would cost debug builds their vectors.
+                        fits[l] = u8::wrapping_add(fits[l], more);
                     }
                 }
                 let counts = &mut matrix[(leaf & 0xff_ffff) as usize].0;

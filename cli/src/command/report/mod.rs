@@ -3,7 +3,6 @@
 mod facts;
 mod tables;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -45,7 +44,7 @@ impl ReportCommand {
         let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
         facts.db = Some(self.source.path().to_owned());
         let text = if self.html { page(&facts) } else { markdown(&Report::new(&facts)) };
-        self.output.open()?.write_all(text.as_bytes())?;
+        self.output.write(&text)?;
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
