@@ -34,9 +34,9 @@ pub(crate) struct ExportCommand {
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
 
-    /// With --format bfile: the OEIS's number of the sequence
-    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.iter().map(|it| it.name())), default_value_t = Sequence::Solutions)]
-    sequence: Sequence,
+    /// With --format bfile: the OEIS's number of the sequence [default: A000170]
+    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.iter().map(|it| it.name())))]
+    sequence: Option<Sequence>,
 
     #[command(flatten)]
     output: OutputFile,
@@ -78,6 +78,9 @@ impl ExportCommand {
     }
 
     async fn export(&self) -> anyhow::Result<()> {
+        if self.sequence.is_some() && !matches!(self.format, ExportFormat::Bfile) {
+            misuse("--sequence chooses what a b-file lists: give --format bfile").exit();
+        }
         match (self.format, self.by) {
             (ExportFormat::Ledger | ExportFormat::Bfile, By::Class | By::Bound1) => {
                 misuse("a ledger has a line per job and a b-file one per board; omit --by").exit();
@@ -85,7 +88,9 @@ impl ExportCommand {
             (ExportFormat::Ledger, By::Job) => {
                 self.source.read(async |reader, run| self.ledger(reader, &run).await).await
             }
-            (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, &self.output).await,
+            (ExportFormat::Bfile, By::Job) => {
+                bfile::write(self.sequence.unwrap_or(Sequence::Solutions), &self.source, &self.output).await
+            }
             (ExportFormat::Csv, _) => {
                 self.source.read(async |reader, run| self.table(reader, &run).await).await
             }

@@ -74,6 +74,13 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     }
     let one = place.stdout(&format!("export {} --db queens.db --format bfile", runs[0].trim_end()));
     assert_eq!(one, "# A000170 (TOTAL: all solutions)\n12 14200\n");
+    let table = place.run("export --db queens.db --sequence A002562");
+    assert_eq!((table.code, &*table.stdout), (2, ""));
+    assert!(
+        table.stderr.contains("--sequence chooses what a b-file lists: give --format bfile"),
+        "{}",
+        table.stderr
+    );
     let open = submit("11");
     let outcome = place.run("export --db queens.db --format bfile");
     assert_eq!(outcome.stderr, "nqueens: 1 of 6 runs have no total and are left out\n");
