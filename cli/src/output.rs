@@ -123,7 +123,10 @@ impl OutputFile {
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
-            let file = NamedTempFile::new_in(folder)?;
+            // Whoever finds what a killed command has left knows what it is.
+            let mut part = path.file_name().unwrap_or_default().to_owned();
+            part.push(".");
+            let file = tempfile::Builder::new().prefix(&part).suffix(".part").tempfile_in(folder)?;
             if let Some(there) = there {
                 file.as_file().set_permissions(there.permissions())?;
             }
