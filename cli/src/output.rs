@@ -115,7 +115,7 @@ impl OutputFile {
     pub(crate) fn open(&self) -> anyhow::Result<Output> {
         let Some(path) = &self.output else { return Ok(Output::Stream(Box::new(stdout()))) };
         let open = || {
-            // Through a link: it stays one.
+            // A link stays one.
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
             let there = path.metadata().ok();
             if there.as_ref().is_some_and(|there| !there.is_file()) {
@@ -123,7 +123,7 @@ impl OutputFile {
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
-            // Whoever finds what a killed command has left knows what it is.
+            // A killed command leaves a part: its name says of what.
             let mut part = path.file_name().unwrap_or_default().to_owned();
             part.push(".");
             let file = tempfile::Builder::new().prefix(&part).suffix(".part").tempfile_in(folder)?;
@@ -138,7 +138,7 @@ impl OutputFile {
         open().map_err(|error: io::Error| anyhow!(error).context(path.display().to_string()))
     }
 
-    /// Writes all of it.
+    /// Writes a whole document.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
         let mut output = self.open()?;
         output.write_all(text.as_bytes())?;

@@ -1,5 +1,6 @@
 //! Single rules of leases. Random histories of everything together are the crate `nqueens-simulation`.
 
+mod cluster;
 mod credentials;
 mod shares;
 mod world;
