@@ -5,16 +5,7 @@ use serde_json::Value;
 use crate::Place;
 use crate::http::{get, page_of};
 use crate::page::shown;
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, eventually};
-
-/// Processor time of a process so far, in microseconds.
-fn cpu_us(process: &Background) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("it is there");
-    let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
-    let ticks = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number"));
-    // Linux tells hundredths of a second to programs, whatever it counts in.
-    ticks.sum::<f64>() * 1e4
-}
+use crate::processes::{Coordinator, OPERATOR_TOKEN, cpu_us, eventually};
 
 /// A row's value in a report in Markdown.
 fn hours(report: &str, name: &str) -> f64 {

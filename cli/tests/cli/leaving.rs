@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Place;
 use crate::http::{get, page_of, skipped};
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ended, eventually};
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, cpu_us, ended, eventually};
 
 /// A cluster with tokens, and a join file for its workers.
 fn cluster(more: &str) -> (Place, Coordinator) {
@@ -69,9 +69,12 @@ fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl
         [("-TERM", Some("-TERM"), 0, true), ("-INT", None, 130, true), ("-INT", Some("-INT"), 130, false)]
     {
         let mut worker = worker(&place, "--spool busy --drain-seconds 1");
-        eventually("it counts", || {
+        eventually("it has jobs", || {
             workers(&place, &coordinator, "").iter().any(|worker| worker["leases"] != 0).then_some(())
         });
+        // A worker that has begun none of them has nothing to wait for.
+        let before = cpu_us(&worker);
+        eventually("it counts", || (cpu_us(&worker) > before + 500_000.0).then_some(()));
         worker.signal(first);
         if let Some(second) = second {
             eventually("it was told", || worker.said().contains("stopping").then_some(()));

@@ -79,6 +79,15 @@ pub(crate) fn ended(process: &mut Background) -> Outcome {
     process.end()
 }
 
+/// Processor time of a process so far, in microseconds.
+pub(crate) fn cpu_us(process: &Background) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("it is there");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
+    let ticks = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number"));
+    // Linux tells hundredths of a second to programs, whatever it counts in.
+    ticks.sum::<f64>() * 1e4
+}
+
 /// A loopback address that no other test's process uses: while a coordinator is away, nobody can take its port.
 pub(crate) fn own_address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
