@@ -53,6 +53,9 @@ pub enum Unread {
     Io(#[from] io::Error),
     #[error(transparent)]
     Stopped(#[from] Stopped),
+    /// It may be right or wrong.
+    #[error("format version {0} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one")]
+    LaterFormat(u64),
 }
 
 /// Reads a ledger from its first line to its last and makes every check. In memory there is never more than a line, the
@@ -60,7 +63,7 @@ pub enum Unread {
 pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Result<Report, Unread> {
     let mut lines = ChainReader::new(input);
     let mut report = Report::default();
-    let header = match header(lines.next_line()?) {
+    let header = match header(lines.next_line()?)? {
         Ok(header) => header,
         Err(why) => {
             report.add(Check::Form, CheckResult::Failed(why));
@@ -107,23 +110,24 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
 }
 
 /// The first line. Its version is looked at first, for the rest may be different in another one.
-fn header(line: Result<Option<String>, String>) -> Result<Header, String> {
-    let Some(line) = line? else { return Err("the file is empty".to_owned()) };
-    let value: serde_json::Value = serde_json::from_str(&line).map_err(|error| format!("line 1: {error}"))?;
+fn header(line: Result<Option<String>, String>) -> Result<Result<Header, String>, Unread> {
+    let value: serde_json::Value = match line.map(|line| line.map(|line| serde_json::from_str(&line))) {
+        Ok(Some(Ok(value))) => value,
+        Ok(Some(Err(error))) => return Ok(Err(format!("line 1: {error}"))),
+        Ok(None) => return Ok(Err("the file is empty".to_owned())),
+        Err(why) => return Ok(Err(why)),
+    };
     if value["line"] != "ledger" {
-        return Err("line 1 is not the header of a ledger".to_owned());
+        return Ok(Err("line 1 is not the header of a ledger".to_owned()));
     }
-    if value["format"] != FORMAT {
-        return Err(format!(
-            "format version {} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one",
-            value["format"]
-        ));
+    if let Some(later) = value["format"].as_u64().filter(|format| *format > FORMAT.into()) {
+        return Err(Unread::LaterFormat(later));
     }
-    match serde_json::from_value(value) {
-        Ok(Line::Ledger(header)) => Ok(header),
-        Ok(_) => unreachable!("its kind was looked at"),
+    Ok(match serde_json::from_value(value) {
+        Ok(Line::Ledger(header)) if header.format == FORMAT => Ok(header),
+        Ok(_) => Err("line 1: there is no such format".to_owned()),
         Err(error) => Err(format!("line 1: {error}")),
-    }
+    })
 }
 
 /// Enters all lines after the first; the inner error says why the file ends before its end.
