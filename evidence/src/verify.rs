@@ -54,7 +54,9 @@ pub enum Unread {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// It may be right or wrong.
-    #[error("format version {0} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one")]
+    #[error(
+        "format version {0} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one"
+    )]
     LaterFormat(u64),
 }
 
