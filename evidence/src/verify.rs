@@ -65,7 +65,8 @@ pub enum Unread {
 pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Result<Report, Unread> {
     let mut lines = ChainReader::new(input);
     let mut report = Report::default();
-    let header = match header(lines.next_line()?)? {
+    let first = lines.next_line()?;
+    let header = match header(first, lines.broken().is_empty())? {
         Ok(header) => header,
         Err(why) => {
             report.add(Check::Form, CheckResult::Failed(why));
@@ -112,7 +113,10 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
 }
 
 /// The first line. Its version is looked at first, for the rest may be different in another one.
-fn header(line: Result<Option<String>, String>) -> Result<Result<Header, String>, Unread> {
+fn header(
+    line: Result<Option<String>, String>,
+    has_its_hash: bool,
+) -> Result<Result<Header, String>, Unread> {
     let value: serde_json::Value = match line.map(|line| line.map(|line| serde_json::from_str(&line))) {
         Ok(Some(Ok(value))) => value,
         Ok(Some(Err(error))) => return Ok(Err(format!("line 1: {error}"))),
@@ -122,7 +126,7 @@ fn header(line: Result<Option<String>, String>) -> Result<Result<Header, String>
     if value["line"] != "ledger" {
         return Ok(Err("line 1 is not the header of a ledger".to_owned()));
     }
-    if let Some(later) = value["format"].as_u64().filter(|format| *format > FORMAT.into()) {
+    if let Some(later) = value["format"].as_u64().filter(|format| has_its_hash && *format > FORMAT.into()) {
         return Err(Unread::LaterFormat(later));
     }
     Ok(match serde_json::from_value(value) {

@@ -183,6 +183,11 @@ impl Conversation {
         }
     }
 
+    /// Until the worker counts no more, if it has a deadline.
+    fn time_left(&self, now: Moment) -> Option<Duration> {
+        Some(self.count_until?.saturating_sub(now))
+    }
+
     /// When the worker goes unless it gets work.
     fn idle_until(&self) -> Option<Moment> {
         let away = if self.outage.is_some() { AWAY } else { Duration::ZERO };
@@ -240,11 +245,18 @@ impl Conversation {
         }
         let over = match &self.phase {
             LifePhase::Gone => return,
-            LifePhase::Working if self.count_until.is_some_and(|until| until <= now) => {
+            LifePhase::Working if self.time_left(now).is_some_and(|left| left.is_zero()) => {
                 let (begun, results) = (self.leases.len(), self.outbox.len());
                 info!(begun, results, "the time limit is near: the worker returns what it has not finished");
                 self.summary.reason = EndReason::TimeUp;
                 return self.part(now, None);
+            }
+            LifePhase::Working
+                if self.leases.is_empty()
+                    && self.time_left(now).is_some_and(|it| !self.pace.has_time(it)) =>
+            {
+                info!("the time that is left is too short for a job");
+                return self.leave(now, EndReason::TimeUp);
             }
             LifePhase::Working if self.idle_until().is_some_and(|until| until <= now) => {
                 info!("there was no work for the idle timeout");

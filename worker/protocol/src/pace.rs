@@ -27,8 +27,8 @@ pub(crate) struct Pace {
     threads: usize,
     /// Speed in estimated states, all threads together.
     states_per_s: f64,
-    /// Whether that was measured on the run's own jobs; if not, it is a guess from the engine's test.
-    measured: bool,
+    /// Estimated states of a usual job; 0 until the first one is counted, and the speed is a guess from the engine's test.
+    job_states: f64,
     /// Time between two heartbeats.
     ahead: Duration,
     /// Whether the coordinator had all the work that was asked for.
@@ -46,7 +46,7 @@ impl Pace {
         Self {
             threads: threads as usize,
             states_per_s,
-            measured: false,
+            job_states: 0.0,
             ahead: Duration::from_millis(200),
             more_work: true,
             stocked: 0,
@@ -61,24 +61,31 @@ impl Pace {
             return;
         }
         #[expect(clippy::cast_precision_loss, reason = "a speed")]
-        let speed = estimate as f64 / result.elapsed_us as f64 * 1e6 * self.threads as f64;
-        let weight = if self.measured { 0.1 } else { 1.0 };
-        self.states_per_s += weight * (speed - self.states_per_s);
-        self.measured = true;
+        let (states, time) = (estimate as f64, result.elapsed_us as f64 / 1e6);
+        let weight = if self.is_measured() { 0.1 } else { 1.0 };
+        self.states_per_s += weight * (states / time * self.threads as f64 - self.states_per_s);
+        self.job_states += weight * (states - self.job_states);
     }
 
-    /// The work to have at hand, in estimated states: for two beats, so that one is left when the worker asks.
+    fn is_measured(&self) -> bool {
+        self.job_states > 0.0
+    }
+
+    /// The work to have at hand, in estimated states: for two beats, so that one is left when the worker asks; and two jobs for
+    /// each thread, so that these need not share one, which takes longer.
     pub(crate) fn wanted(&self) -> u64 {
-        let time = if self.measured { 2 * self.ahead } else { FIRST };
+        let time = if self.is_measured() { 2 * self.ahead } else { FIRST };
+        #[expect(clippy::cast_precision_loss, reason = "few threads")]
+        let jobs = 2.0 * self.job_states * self.threads as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let states = (self.states_per_s * time.as_secs_f64()) as u64;
+        let states = (self.states_per_s * time.as_secs_f64()).max(jobs) as u64;
         states.max(1)
     }
 
     /// The largest job, in estimated states, that one thread should finish in this time after the `states` at hand; 0 if
     /// there is not time enough for any.
     pub(crate) fn job_in(&self, time: Duration, states: u64) -> u64 {
-        let share = if self.measured { FIT } else { FIT_UNMEASURED };
+        let share = if self.is_measured() { FIT } else { FIT_UNMEASURED };
         #[expect(clippy::cast_precision_loss, reason = "a guess")]
         let left = time.as_secs_f64() - states as f64 / self.states_per_s;
         #[expect(
@@ -89,6 +96,13 @@ impl Pace {
         )]
         let largest = (share * left * self.states_per_s / self.threads as f64) as u64;
         largest
+    }
+
+    /// Whether a usual job should be finished in this time.
+    pub(crate) fn has_time(&self, time: Duration) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "a guess")]
+        let largest = self.job_in(time, 0) as f64;
+        largest >= self.job_states
     }
 
     /// Learns the coordinator's rhythm from its answer. When it was asked, at `asked_at`, the worker had `enough` work or

@@ -12,12 +12,9 @@ const SPREAD_STATES: u64 = 200_000_000;
 /// Pieces for each thread of a job that is spread: enough that all threads end together.
 const PIECES_PER_THREAD: usize = 8;
 
-/// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
-const ROW_SETS_PER_THREAD: usize = 1;
-
-/// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while those
-/// `waiting` suffice for the other threads. And what will be found in its parts: prefixes are counted part by part; of
-/// orbits, whose neighbours share work, each tells its own.
+/// A job's independent pieces: many enough for all threads if it is heavy. Of jobs of colours, whose pieces each make tables that
+/// a whole job makes once, no more than all threads need with those `waiting`. And what will be found in its parts: prefixes are
+/// counted part by part; of orbits, whose neighbours share work, each tells its own.
 pub(super) fn pieces(
     crew: &Crew,
     lease: &Lease,
@@ -33,12 +30,11 @@ pub(super) fn pieces(
         |(part, job): (usize, Job)| job.units(leaf_test).into_iter().map(move |unit| Piece { unit, part });
     let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
     let multiplied = lease.job.class == Class::Colours;
-    let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
-    let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= threads);
-    if threads > 1 && spread {
+    let wanted = if multiplied { threads.div_ceil(waiting + 1) } else { threads * PIECES_PER_THREAD };
+    if threads > 1 && lease.states > SPREAD_STATES {
         // Twice is enough: each splitting makes about N pieces of one.
         for _ in 0..2 {
-            if pieces.len() < threads * per_thread {
+            if pieces.len() < wanted {
                 pieces = pieces.into_iter().flat_map(Piece::split).collect();
             }
         }

@@ -209,7 +209,7 @@ fn results_that_only_a_recount_finds() {
 
 #[test]
 fn files_with_a_broken_chain_cut_off_or_no_ledgers() {
-    let ledger = Ledger::of(ROWS);
+    let mut ledger = Ledger::of(ROWS);
     let text = ledger.sealed();
     assert_eq!(text, std::fs::read_to_string(ledger.place.path("ledger")).expect("a file"));
     let lines: Vec<_> = text.lines().collect();
@@ -233,8 +233,8 @@ fn files_with_a_broken_chain_cut_off_or_no_ledgers() {
     assert_snapshot!(said.join("\n"));
     assert_eq!(ledger.place.failure("verify none"), "none: No such file or directory (os error 2)");
     // Nothing is known of what a later program writes, so no verdict is given.
-    std::fs::write(ledger.place.path("later"), "{\"line\":\"ledger\",\"format\":2,\"novelty\":true}\n")
-        .expect("room");
+    (ledger.lines[0]["format"], ledger.lines[0]["novelty"]) = (json!(2), json!(true));
+    std::fs::write(ledger.place.path("later"), ledger.sealed()).expect("room");
     assert_eq!(
         ledger.place.failure("verify later"),
         "later: format version 2 is not known here, 1 is; use the nqueens that wrote it, or a later one"

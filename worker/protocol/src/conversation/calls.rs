@@ -44,8 +44,7 @@ impl Conversation {
         let holds = self.leases.len() + self.outbox.len();
         let wanted_jobs = HELD_MAX.saturating_sub(holds).min(BATCH_MAX);
         let left = self.states_left();
-        let time = self.count_until.map(|until| until.saturating_sub(now));
-        let job_states_max = time.map_or(u64::MAX, |time| self.pace.job_in(time, left));
+        let job_states_max = self.time_left(now).map_or(u64::MAX, |time| self.pace.job_in(time, left));
         let states = if job_states_max > 0 { self.wanted().saturating_sub(left) } else { 0 };
         // What waits for a later report is still held.
         let later = self.outbox.after(results.len()).map(|result| result.token);

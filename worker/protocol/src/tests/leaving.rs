@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use nqueens_model::message::{HeldLease, SyncResponse};
+use nqueens_model::message::{HeldLease, JobResult, SyncResponse};
 
-use super::stage::{BEAT, STATES, Stage, accepted, held, leases, returned, token, told};
+use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
 use crate::{Action, CallError, EndReason, JobProgress, Look, ProtocolEvent, Summary};
 
 #[test]
@@ -104,6 +104,24 @@ fn a_coordinator_that_keeps_silent_has_five_seconds_for_the_farewell() {
     assert!(stage.end.is_some());
     assert_eq!(stage.syncs.last().expect("a farewell").0 - told_at, Duration::from_secs(10));
     assert_eq!(stage.end, Some(Ok(Summary { unreturned: 1, ..Summary::default() })));
+}
+
+#[test]
+fn a_worker_without_work_whose_time_is_too_short_for_a_job_leaves() {
+    let mut stage = Stage::limited(Some(Duration::from_secs(110)), None);
+    let begun = stage.now;
+    stage.serve(0..1);
+    stage.pass(Duration::from_secs(35));
+    let finished = vec![Ok(JobResult { elapsed_us: 35_000_000, ..result(0) })];
+    stage.tell(ProtocolEvent::Looked(Look { finished, ..Look::default() }));
+    while stage.end.is_none() {
+        stage.serve(0..0);
+    }
+    // A job takes seven tenths of what is left.
+    let left = Duration::from_secs(100).checked_sub(stage.now - begun).expect("it left early");
+    assert!((Duration::from_secs(48)..=Duration::from_secs(50)).contains(&left), "{left:?}");
+    let reason = EndReason::TimeUp;
+    assert_eq!(stage.end, Some(Ok(Summary { accepted: 1, reason, ..Summary::default() })));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nqueens_model::message::{BATCH_MAX, HeldLease, ReturnedLease, SyncResponse};
+use nqueens_model::message::{BATCH_MAX, HeldLease, JobResult, ReturnedLease, SyncResponse};
 
 use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
 use crate::{Action, CallError, JobProgress, Look, ProtocolEvent};
@@ -112,6 +112,15 @@ fn it_asks_for_more_when_half_of_what_it_got_is_used_up() {
     let Some(Action::Sync(sync)) = begin(2, STATES - 1) else { panic!("less is left") };
     assert_eq!(sync.wanted.states, STATES + 1);
     assert_eq!(stage.now - served, Duration::from_millis(40));
+}
+
+#[test]
+fn of_long_jobs_it_wants_two_for_each_thread() {
+    let mut stage = Stage::new(None);
+    stage.serve(0..1);
+    let finished = vec![Ok(JobResult { elapsed_us: 10_000_000, ..result(0) })];
+    stage.tell(ProtocolEvent::Looked(Look { finished, ..Look::default() }));
+    assert_eq!(stage.next_sync().wanted.states, 2 * STATES);
 }
 
 #[test]

@@ -47,6 +47,17 @@ async fn a_result_tells_what_each_part_has_however_it_is_counted() {
     }
 }
 
+#[test]
+fn a_job_of_colours_is_split_only_for_threads_that_have_no_other() {
+    let jobs = jobs_of_parts();
+    let (lease, _) = jobs.iter().find(|(lease, _)| lease.job.class == Class::Colours).expect("one");
+    let crew = &crews(NonZeroUsize::new(8).expect("not zero"))[0];
+    let pieces_of = |waiting| pieces(crew, lease, waiting, false).expect("a good job").0.len();
+    assert_eq!([7, 100].map(pieces_of), [1, 1], "the others have one each");
+    let [shared, alone] = [6, 0].map(pieces_of);
+    assert!(shared >= 2 && alone >= 8, "{shared} {alone}");
+}
+
 #[tokio::test]
 async fn parts_that_are_counted_once_more_count_once() {
     let jobs = jobs_of_parts();
