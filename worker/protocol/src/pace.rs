@@ -56,11 +56,11 @@ impl Pace {
     }
 
     /// Learns from a job that was counted, of `estimate` states.
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
     pub(crate) fn measure(&mut self, result: &JobResult, estimate: u64) {
         if result.elapsed_us == 0 {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a speed")]
         let (states, time) = (estimate as f64, result.elapsed_us as f64 / 1e6);
         let weight = if self.is_measured() { 0.1 } else { 1.0 };
         self.states_per_s += weight * (states / time * self.threads as f64 - self.states_per_s);
