@@ -2,7 +2,7 @@
 //! `colours N [--isa avx512|avx2|portable] [--samples K] [--piece ORBITS] [--white QUEENS] [--seed S] [--memory BYTES]`.
 //!
 //! A sample is K pieces of each stratum, drawn at random and scaled up, with the standard errors of their means. A piece is
-//! the orbits that are counted together with the one that was drawn, or so many of them.
+//! the orbits that are counted together with the one that was drawn, or about so many of them, as a job has them.
 
 use std::time::{Duration, Instant};
 
@@ -43,9 +43,7 @@ fn main() {
         } else {
             let draw = |at| {
                 let drawn = range.start + (orbits * at + random.bits() % orbits) / samples;
-                let together = sets.together(drawn);
-                let from = together.start + (drawn - together.start) / piece * piece;
-                from..together.end.min(from.saturating_add(piece))
+                sets.piece(drawn, piece.saturating_mul(sets.work(&(drawn..drawn + 1))))
             };
             (0..samples).map(draw).collect()
         };

@@ -305,6 +305,18 @@ impl RowSets {
         starts.into_iter().find(|start| (shortest..=low).contains(start)).unwrap_or(low)
     }
 
+    /// The range around an orbit of so much work, as [`cut`](Self::cut) makes them of those that are counted together.
+    pub fn piece(&self, number: u64, work: u64) -> Range<u64> {
+        let Range { mut start, end: last } = self.together(number);
+        loop {
+            let end = self.cut(start, work).min(last);
+            if number < end {
+                return start..end;
+            }
+            start = end;
+        }
+    }
+
     /// The guess at the work of all orbits before this one.
     fn work_before(&self, number: u64) -> u128 {
         if number == self.len {

@@ -50,10 +50,10 @@ impl Plan {
     /// Maximum number of jobs, for the sake of the ledger.
     const JOBS_MAX: u128 = 2_000_000;
     /// For jobs of colours, whose states are nanoseconds: as many orbits as share most of their work, but from twenty
-    /// seconds to four minutes, and not less than 0.3 s, however few jobs that makes: in jobs of N = 20 of a tenth of a
-    /// second a fifth of the time goes to tables that are not shared.
+    /// seconds to a quarter of an hour, and not less than 0.3 s, however few jobs that makes: in jobs of N = 20 of a tenth
+    /// of a second a fifth of the time goes to tables that are not shared.
     const ROW_SETS_PER_JOB: u128 = 50;
-    const STATES_PER_ROW_SETS: [u128; 2] = [Self::STATES_PER_JOB, 12 * Self::STATES_PER_JOB];
+    const STATES_PER_ROW_SETS: [u128; 2] = [Self::STATES_PER_JOB, 45 * Self::STATES_PER_JOB];
     const STATES_PER_ROW_SETS_MIN: u64 = 300_000_000;
     /// Maximum number of jobs of colours, which are small to keep. They end where orbits end that share work, which makes up
     /// to a third more of them.

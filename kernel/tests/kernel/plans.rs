@@ -186,7 +186,7 @@ const SIZES_OF_COLOURS: [u64; 10] = [
     21_813_659_795,
     80_423_869_239,
     206_662_185_354,
-    240_000_023_641,
+    801_871_111_088,
     2_026_238_706_009,
 ];
 
@@ -303,6 +303,21 @@ fn every_row_set_belongs_to_one_job() {
         }
     }
     assert!(Plan::new(board(3), PlanKind::Colours).jobs().all(|job| job.class() == Class::Border));
+}
+
+#[test]
+fn pieces_part_what_is_counted_together() {
+    for n in [12, 15] {
+        let sets = RowSets::new(board(n)).unwrap();
+        let (work, mut next) = (10 * sets.work(&(0..1)), 0);
+        while next < sets.len() {
+            let (piece, together) = (sets.piece(next, work), sets.together(next));
+            assert!(piece.start == next && piece.end <= together.end, "{piece:?} of {together:?}");
+            assert!(piece.clone().all(|number| sets.piece(number, work) == piece), "{piece:?}");
+            assert_eq!(sets.piece(next, u64::MAX), together);
+            next = piece.end;
+        }
+    }
 }
 
 #[test]

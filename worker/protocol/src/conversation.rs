@@ -188,6 +188,12 @@ impl Conversation {
         Some(self.count_until?.saturating_sub(now))
     }
 
+    /// Whether it has nothing to do, nothing to report, and no time for a job.
+    fn is_short_of_time(&self, now: Moment) -> bool {
+        let is_idle = self.leases.is_empty() && !self.has_to_say() && self.outage.is_none();
+        is_idle && self.time_left(now).is_some_and(|time| self.pace.is_short(time))
+    }
+
     /// When the worker goes unless it gets work.
     fn idle_until(&self) -> Option<Moment> {
         let away = if self.outage.is_some() { AWAY } else { Duration::ZERO };
@@ -251,10 +257,7 @@ impl Conversation {
                 self.summary.reason = EndReason::TimeUp;
                 return self.part(now, None);
             }
-            LifePhase::Working
-                if self.leases.is_empty()
-                    && self.time_left(now).is_some_and(|it| !self.pace.has_time(it)) =>
-            {
+            LifePhase::Working if self.is_short_of_time(now) => {
                 info!("the time that is left is too short for a job");
                 return self.leave(now, EndReason::TimeUp);
             }

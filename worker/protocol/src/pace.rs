@@ -98,11 +98,11 @@ impl Pace {
         largest
     }
 
-    /// Whether a usual job should be finished in this time.
-    pub(crate) fn has_time(&self, time: Duration) -> bool {
+    /// Whether a usual job would not be finished in this time, and the coordinator had no smaller one.
+    pub(crate) fn is_short(&self, time: Duration) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a guess")]
         let largest = self.job_in(time, 0) as f64;
-        largest >= self.job_states
+        !self.more_work && largest < self.job_states
     }
 
     /// Learns the coordinator's rhythm from its answer. When it was asked, at `asked_at`, the worker had `enough` work or

@@ -44,26 +44,19 @@ struct PieceFigures {
 /// Row sets with as many white queens in even rows stand together, so the strata part those.
 struct WorkStratum {
     orbits: Range<u64>,
-    length: u64,
+    /// Work of a piece.
+    states: u64,
 }
 
 impl WorkStratum {
-    fn new(sets: &RowSets, orbits: Range<u64>, states: u64) -> Self {
-        let middle = orbits.start.midpoint(orbits.end);
-        Self { length: sets.cut(middle, states) - middle, orbits }
-    }
-
     fn len(&self) -> u64 {
         self.orbits.end - self.orbits.start
     }
 
-    /// A piece with an orbit that is drawn: as in a job it begins where orbits begin that share lists.
+    /// A piece with an orbit that is drawn.
     fn draw(&self, sets: &RowSets, random: &mut Random) -> Range<u64> {
-        let at = random.below(self.len());
-        let together = sets.together(self.orbits.start + at);
-        let (first, end) = (together.start.max(self.orbits.start), together.end.min(self.orbits.end));
-        let start = first + (self.orbits.start + at - first) / self.length * self.length;
-        start..end.min(start + self.length)
+        let piece = sets.piece(self.orbits.start + random.below(self.len()), self.states);
+        piece.start.max(self.orbits.start)..piece.end.min(self.orbits.end)
     }
 }
 
@@ -160,7 +153,7 @@ impl Sampling {
         let mut from = 0;
         while from < sets.len() {
             let end = sets.cut(from, all.div_ceil(number));
-            strata.push(WorkStratum::new(sets, from..end, sampled / (2 * number)));
+            strata.push(WorkStratum { orbits: from..end, states: sampled / (2 * number) });
             from = end;
         }
         let each = to_f64(strata.len() as u64);
