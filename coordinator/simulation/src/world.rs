@@ -101,8 +101,8 @@ enum Event {
     Start,
     /// An operator does what is to be done so that all runs end.
     Tidy,
-    /// A minute of a campaign is over.
-    Minute,
+    /// Some seconds of a campaign are over.
+    Beat,
 }
 
 pub(crate) struct World {
@@ -334,7 +334,7 @@ impl World {
             }
             Event::Start => self.start(),
             Event::Tidy => self.tidy(),
-            Event::Minute => self.minute(),
+            Event::Beat => self.beat(),
         }
     }
 

@@ -15,6 +15,9 @@ use crate::worker::{Engine, Worker};
 
 const MINUTE: Millis = 60_000;
 
+/// How finely time is counted.
+const BEAT: Millis = 5_000;
+
 /// The average time of a job of N = 28 on a thread.
 const JOB_MS: u64 = 62_000;
 
@@ -97,21 +100,21 @@ impl World {
         world.invariants = Invariants::new(lying, false, policy);
         world.campaign = Some(Progress::default());
         world.submit();
-        world.schedule(MINUTE, Event::Minute);
+        world.schedule(BEAT, Event::Beat);
         world
     }
 
     /// What the calendar says.
-    pub(super) fn minute(&mut self) {
-        self.schedule(MINUTE, Event::Minute);
+    pub(super) fn beat(&mut self) {
+        self.schedule(BEAT, Event::Beat);
         let Some(coordinator) = &self.coordinator else { return };
         let dispatch = coordinator.scheduler.dispatch();
         let is_there = |worker: &&Worker| {
             worker.process.is_some() && dispatch.distrusts(&worker.engine.machine()).is_none()
         };
         let threads: u64 = self.workers.iter().filter(is_there).map(|it| u64::from(it.engine.threads)).sum();
-        let progress = self.campaign.as_mut().expect("minutes are those of a campaign");
-        progress.trusted += threads * MINUTE;
+        let progress = self.campaign.as_mut().expect("beats are those of a campaign");
+        progress.trusted += threads * BEAT;
         if self.now.is_multiple_of(DEATH_EVERY) {
             let alive: Vec<_> =
                 (0..self.workers.len()).filter(|it| self.workers[*it].process.is_some()).collect();
@@ -173,8 +176,8 @@ impl Campaign {
         let mut world = World::campaign(self);
         loop {
             world.step();
-            let is_minute = world.now.is_multiple_of(MINUTE);
-            if is_minute && world.ledger.runs().any(|run| run.state == Some(RunState::Done)) {
+            let is_beat = world.now.is_multiple_of(BEAT);
+            if is_beat && world.ledger.runs().any(|run| run.state == Some(RunState::Done)) {
                 break;
             }
         }
