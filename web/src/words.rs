@@ -1,7 +1,7 @@
 //! Words of the page.
 
 use nqueens_kernel::plan::PlanKind;
-use nqueens_model::numbers::thousands;
+use nqueens_model::numbers::{counted, thousands};
 use nqueens_model::operator::{Checked, RunState, RunStatus};
 
 /// What a job of a plan is.
@@ -18,8 +18,8 @@ pub(crate) const fn plan(kind: PlanKind) -> &'static str {
 pub(crate) fn checks(run: &RunStatus) -> (&'static str, String) {
     let parts = run.recounts.agreed.saturating_add(run.recounts.differing);
     let recounts = (parts > 0).then(|| {
-        let (parts, differing) = (thousands(parts), thousands(run.recounts.differing));
-        format!("{parts} parts counted again by the coordinator, {differing} differing")
+        let (parts, differing) = (counted(parts, "part"), thousands(run.recounts.differing));
+        format!("{parts} counted again by the coordinator, {differing} differing")
     });
     let checks = run.progress.checks.told().map(|told| format!("second counts: {told}"));
     let made: Vec<_> = checks.into_iter().chain(recounts).collect();
