@@ -90,7 +90,9 @@ impl VerifyCommand {
         let db = self.db.clone()?;
         let run = self.what.as_ref().map(|run| {
             let run: Result<RunPrefix, _> = run.to_string_lossy().parse();
-            run.unwrap_or_else(|error| misuse(format_args!("with --db, name a run: {error}")).exit())
+            run.unwrap_or_else(|error| {
+                misuse(format_args!("with --db or NQUEENS_DB, name a run: {error}")).exit()
+            })
         });
         Some(LedgerSource::new(run, db))
     }
