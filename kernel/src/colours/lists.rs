@@ -12,6 +12,8 @@ use crate::engine::{Control, Stopped};
 pub(super) struct ColumnSets {
     lines: Lines,
     parity: Parity,
+    /// White queens in even rows.
+    white: u32,
     /// First those that count alike for all row sets of the batch, then the others; in both such that neighbours have
     /// their outer columns in common, for what a branch leaves of their lists is then of similar length.
     sets: Vec<u32>,
@@ -38,7 +40,7 @@ pub(super) struct Factor {
 impl ColumnSets {
     pub(super) const NONE: u16 = u16::MAX;
 
-    /// The sets of `white` columns that are counted for row sets of some of these ranks.
+    /// The sets of columns that are counted for row sets of some of these ranks with `white` queens in even rows.
     pub(super) fn new(
         lines: Lines,
         parity: Parity,
@@ -46,12 +48,12 @@ impl ColumnSets {
         ranks: RangeInclusive<u32>,
         only: Only,
     ) -> Self {
-        let mirrored = if lines.has_mirrored(parity) { 2 } else { 1 };
-        let weigh = |set| lines.weigh(parity, set, *ranks.end()).map(|weight| (weight, set));
+        let mirrored = if lines.mirrored(white) == Some(parity) { 2 } else { 1 };
+        let weigh = |set| lines.weigh(parity, white, set, *ranks.end()).map(|weight| (weight, set));
         let central: Vec<u32> = lines.central_lines(parity).collect();
         let outer_first =
             |set: &u32| (0..).zip(&central).fold(0, |key, (i, line)| key | (set >> line & 1) << i);
-        let mut sets: Vec<u32> = lines.sets(parity, white).collect();
+        let mut sets: Vec<u32> = lines.sets(parity, lines.white(parity, white)).collect();
         sets.sort_by_cached_key(outer_first);
         let (alike, others): (Vec<_>, Vec<_>) =
             sets.into_iter().filter(|&set| set & only.given == only.white).filter_map(weigh).partition(
@@ -62,7 +64,7 @@ impl ColumnSets {
         for (place, set) in sets.iter().enumerate() {
             places[*set as usize] = u16::try_from(place).expect("at most 12,870 sets");
         }
-        Self { lines, parity, sets, places }
+        Self { lines, parity, white, sets, places }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -86,7 +88,7 @@ impl ColumnSets {
 
     /// How often each set counts for row sets of this rank.
     pub(super) fn factors(&self, rank: u32) -> Vec<Factor> {
-        let factor = |&set: &u32| match self.lines.weigh(self.parity, set, rank) {
+        let factor = |&set: &u32| match self.lines.weigh(self.parity, self.white, set, rank) {
             Some(weight) => {
                 Factor { any: weight.mirrored, below: if weight.below { weight.mirrored } else { 0 } }
             }

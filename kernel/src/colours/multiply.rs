@@ -41,9 +41,9 @@ struct Cells {
     lists: [PlacementLists; 2],
 }
 
-/// By this the placements are known again: N, the stratum's queens and major parity, the ranks of its batch, the rows, and
+/// By this the placements are known again: N, the stratum's queens, the ranks of its batch, the rows, and
 /// the columns if only some are counted.
-type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
+type Key = (Lines, u32, [u32; 2], Major, [Only; 2]);
 
 /// What the orbits of a tile are counted with.
 struct TileSpec<'a> {
@@ -180,8 +180,8 @@ impl TileCounter {
         found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<(), Stopped> {
-        let Stratum { lines, white, major, .. } = *tile.stratum;
-        let minor = major.other();
+        let Stratum { lines, white, .. } = *tile.stratum;
+        let (major, minor) = (lines.major(), lines.major().other());
         let Some(columns) = columns(tile, only) else { return Ok(()) };
         let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
         let mut sides = Colour::ALL.map(|colour| Side {
@@ -245,7 +245,7 @@ impl TileCounter {
         found: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Stopped> {
         let TileSpec { tile, columns, sides, control, .. } = *spec;
-        let major = tile.stratum.major;
+        let major = tile.stratum.lines.major();
         let own = |part: &TilePart| part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
         let parts: Vec<_> = parts.iter().filter(|part| !own(part).is_empty()).cloned().collect();
         let cells = self.cells(spec, &parts)?;
@@ -294,7 +294,8 @@ impl TileCounter {
     ) -> Result<(), Stopped> {
         let TileSpec { tile, control, .. } = *spec;
         let side = &spec.sides[number];
-        let (lines, minor) = (tile.stratum.lines, tile.stratum.major.other());
+        let lines = tile.stratum.lines;
+        let minor = lines.major().other();
         let order = |&(white, _): &(u32, u32)| lines.in_order(minor, side.colour.of(lines, minor, white));
         let mut sets: Vec<Set> = tile.block[minors].iter().map(order).zip(0..).collect();
         sets.sort_unstable();
@@ -313,8 +314,9 @@ impl TileCounter {
     /// Where the placements in the major rows of these parts are among those that are kept.
     fn cells(&mut self, spec: &TileSpec<'_>, parts: &[TilePart]) -> Result<Vec<usize>, Stopped> {
         let TileSpec { tile, only, sides, control, .. } = *spec;
-        let Stratum { lines, white, major, .. } = *tile.stratum;
-        let key = |rows| (lines, white, major, [*tile.ranks().start(), *tile.ranks().end()], rows, only);
+        let Stratum { lines, white, .. } = *tile.stratum;
+        let major = lines.major();
+        let key = |rows| (lines, white, [*tile.ranks().start(), *tile.ranks().end()], rows, only);
         let bytes = |cells: &Cells| cells.lists.iter().map(PlacementLists::bytes).sum::<usize>();
         let is_kept = |cells: &[Cells], rows| cells.iter().position(|cells| cells.key == key(rows));
         if parts.iter().any(|part| is_kept(&self.cells, part.major).is_none()) {
@@ -346,9 +348,8 @@ impl TileCounter {
 /// The sets of even and of odd columns that are counted for a tile; `None` if there are none of a parity.
 fn columns(tile: &Tile<'_>, only: [Only; 2]) -> Option<[ColumnSets; 2]> {
     let Stratum { lines, white, .. } = *tile.stratum;
-    let columns = Parity::ALL.map(|parity| {
-        ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
-    });
+    let columns =
+        Parity::ALL.map(|parity| ColumnSets::new(lines, parity, white, tile.ranks(), only[parity as usize]));
     columns.iter().all(|columns| columns.len() > 0).then_some(columns)
 }
 

@@ -25,7 +25,8 @@ impl RowSet {
     /// How many times a solution counts that has its queens of these columns (bit c is column c), and no others, on
     /// white cells: 0, 1, 2 or 4. The orbit's [`weight`](Self::weight) comes on top.
     pub fn columns_weight(&self, columns: u32) -> u32 {
-        let weigh = |parity| self.lines.weigh(parity, self.lines.some(parity, columns), self.rank);
+        let white = self.lines.some(Parity::Even, self.rows).count_ones();
+        let weigh = |parity| self.lines.weigh(parity, white, self.lines.some(parity, columns), self.rank);
         let [even, odd] = [Parity::Even, Parity::Odd].map(weigh);
         match (even, odd) {
             (Some(even), Some(odd)) => {
@@ -44,14 +45,12 @@ pub(super) struct Major {
     pub(super) rank: u32,
 }
 
-/// The row sets with the same number of white queens in even rows, and major rows of one parity.
+/// The row sets with the same number of white queens in even rows.
 #[derive(Clone, Debug)]
 pub(super) struct Stratum {
     pub(super) lines: Lines,
     /// White queens in even rows.
     pub(super) white: u32,
-    /// The parity of the major rows.
-    pub(super) major: Parity,
     /// The major rows by rank, in batches.
     majors: Vec<Major>,
     batches: Vec<Batch>,
@@ -107,8 +106,8 @@ pub(super) struct TilePart {
 }
 
 impl Stratum {
-    fn new(lines: Lines, white: u32, major: Parity, first: Place) -> Option<(Self, Place)> {
-        let minor = major.other();
+    fn new(lines: Lines, white: u32, first: Place) -> Option<(Self, Place)> {
+        let (major, minor) = (lines.major(), lines.major().other());
         let central: Vec<u32> = lines.central_lines(minor).take(lines.common() as usize).collect();
         let key = |rows: u32| central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1));
         // By block, rank and rows.
@@ -126,8 +125,7 @@ impl Stratum {
             blocks.push(start..start + block.len());
             start += block.len();
         }
-        let sets =
-            lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(major, rows));
+        let sets = lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(rows));
         let mut majors: Vec<Major> = sets.map(|rows| Major { rows, rank: lines.rank(major, rows) }).collect();
         majors.retain(|major| ranks[0] <= major.rank);
         majors.sort_unstable_by_key(|major| (major.rank, major.rows));
@@ -148,8 +146,7 @@ impl Stratum {
             next.number += orbits as u64;
             next.work_before += orbits as u128 * u128::from(work_each);
         }
-        (next.number > first.number)
-            .then_some((Self { lines, white, major, majors, batches, minors, blocks }, next))
+        (next.number > first.number).then_some((Self { lines, white, majors, batches, minors, blocks }, next))
     }
 
     fn batch(&self, number: usize) -> &[Major] {
@@ -181,7 +178,7 @@ impl Stratum {
     }
 
     pub(super) fn weight(&self, major: Major, minor: u32) -> u32 {
-        self.lines.row_weight(self.major, [major.rows, minor])
+        self.lines.row_weight([major.rows, minor])
     }
 }
 
@@ -210,14 +207,11 @@ impl RowSets {
             return None;
         }
         let lines = Lines::new(n);
-        let majors: &[_] = if lines.is_even() { &[Parity::Odd] } else { &[Parity::Odd, Parity::Even] };
         let (mut strata, mut end) = (Vec::new(), Place::default());
         for white in lines.strata() {
-            for &major in majors {
-                if let Some((stratum, next)) = Stratum::new(lines, white, major, end) {
-                    strata.push(stratum);
-                    end = next;
-                }
+            if let Some((stratum, next)) = Stratum::new(lines, white, end) {
+                strata.push(stratum);
+                end = next;
             }
         }
         Some(Self { lines, strata, len: end.number, work: end.work_before })
@@ -334,7 +328,7 @@ impl RowSets {
         for part in &tile.parts {
             if left < part.minors.len() {
                 let (minor, _) = tile.block[left];
-                let major = tile.stratum.major;
+                let major = self.lines.major();
                 let rows =
                     self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
                 let weight = tile.stratum.weight(part.major, minor);
