@@ -4,13 +4,14 @@ use crate::board::BoardSize;
 
 /// A guess at the time that an orbit takes on average, in nanoseconds of a core of today: the states of the plan.
 ///
-/// By AVX2 on a Zen 3 core: whole boards to N = 22, samples of all strata to N = 28 (`docs/performance.md`), beyond as two
-/// rows more take up to then. The same in all strata within a factor of 3 or so, but for the smallest ones.
+/// By AVX2 on a Zen 3 core: whole boards to N = 22, samples of all strata to N = 28, beyond as two rows more take up to then; for
+/// odd N the times of AVX-512, as much longer as for even N (`docs/performance.md`). The same in all strata within a factor of
+/// 3 or so, but for the smallest ones.
 pub(super) fn mean(n: BoardSize) -> u128 {
     /// In microseconds, for N = 20 to 31.
     const MEANS: [u128; 12] = [
-        270, 370, 2_100, 3_400, 15_000, 34_000, 190_000, 320_000, 1_600_000, 3_100_000, 16_000_000,
-        30_000_000,
+        270, 370, 2_100, 2_500, 15_000, 20_000, 190_000, 240_000, 1_600_000, 2_400_000, 16_000_000,
+        24_000_000,
     ];
     const N: u32 = 20;
     match n.get().checked_sub(N) {

@@ -179,15 +179,15 @@ const ALL_PLANS: &str = "dfecc8bacf3a1a05df1115dc26066812286ff7f83f765d0a697b730
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [
     383_709_864,
-    2_389_135_438,
+    1_756_717_206,
     10_375_154_812,
-    20_003_506_475,
+    20_003_066_030,
     20_000_520_959,
-    20_000_012_889,
+    20_000_012_880,
     80_423_869_239,
-    155_728_593_784,
+    120_564_072_601,
     801_871_111_088,
-    1_511_053_304_974,
+    1_208_842_643_975,
 ];
 
 /// N, kind, jobs and fingerprint. A change here makes another plan of every run to come: a ledger that was made before
