@@ -155,7 +155,7 @@ impl Lines {
     }
 
     /// The columns of which sets and their mirror images count as one, if there are `white` queens in even rows: those that
-    /// are lanes of the colour with more queens. `None` for even N.
+    /// are lanes of the colour with more queens; of black only if it has at least two more. `None` for even N.
     pub(super) fn mirrored(self, white: u32) -> Option<Parity> {
         let queens = self.white(Parity::Even, white) + self.white(Parity::Odd, white);
         let black_lanes = queens + 1 < self.n.get() - queens;
