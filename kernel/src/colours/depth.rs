@@ -54,6 +54,7 @@ impl Costs {
     };
 
     /// The same by AVX2, adjusted by hand and not fitted anew.
+    #[cfg(target_arch = "x86_64")]
     pub(super) const AVX2: Self = Self {
         sift: [0.5, 1.0],
         deal: [1.5, 2.2],
@@ -64,6 +65,7 @@ impl Costs {
     };
 
     /// The same by AVX-512, which takes octets of 64 lanes; adjusted by hand and not fitted anew.
+    #[cfg(target_arch = "x86_64")]
     pub(super) const AVX512: Self = Self {
         sift: [0.5, 0.45],
         deal: [1.5, 2.2],
