@@ -38,8 +38,10 @@ impl Part {
     pub fn draw(sets: &RowSets, range: &Range<u64>, states_max: u64, random: &mut Random) -> Self {
         let number = range.start + random.below(range.end - range.start);
         let (n, set) = (sets.n(), sets.get(number));
-        // Column sets that count for other row sets would prove nothing. Those of the rows' own rank always count.
-        let mut drawn = (0..DRAWS).map(|_| same_parities(n, set.rows, random));
+        // Column sets that count for other row sets would prove nothing. Of the rows' own set and its mirror image one always
+        // counts.
+        let own = [set.rows, set.rows.reverse_bits() >> (u32::BITS - n.get())];
+        let mut drawn = (0..DRAWS).map(|_| same_parities(n, set.rows, random)).chain(own);
         let columns = drawn.find(|&columns| set.columns_weight(columns) > 0);
         let columns = columns.unwrap_or(set.rows);
         let part = |given| Self { number, given, columns: columns & given };

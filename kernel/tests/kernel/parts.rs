@@ -3,6 +3,7 @@
 use std::slice;
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Job;
@@ -110,6 +111,17 @@ fn no_part_of_a_large_job_takes_long() {
                     assert!(states <= 4 * fair || one_set, "{n} {kind}: {states} of {}", weight.states);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn of_the_rows_own_set_and_its_mirror_image_one_counts() {
+    for n in board(4).up_to(board(13)) {
+        let sets = RowSets::new(n).unwrap();
+        for set in (0..sets.len()).map(|number| sets.get(number)) {
+            let mirrored = set.rows.reverse_bits() >> (u32::BITS - n.get());
+            assert!([set.rows, mirrored].iter().any(|columns| set.columns_weight(*columns) > 0), "{set:?}");
         }
     }
 }
