@@ -380,6 +380,48 @@ pub(super) fn widen<const L: usize>(
     (narrowest, most.into_iter().max().unwrap_or(0))
 }
 
+/// Two rows of a matrix that is turned.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Pair<C, const L: usize>(pub(super) [[C; L]; 2]);
+
+/// Exchanges rows and lanes: lane p of row l is lane l of the p-th of `from`, for at most `L`; lanes of no row have no
+/// meaning. `room` is for `L` pairs.
+#[inline(always)]
+pub(super) fn turn<C: FitCount, T: Vectors<L>, const L: usize>(
+    from: &[MatrixRow<C, L>],
+    to: &mut [MatrixRow<C, L>],
+    room: &mut [Pair<C, L>],
+) {
+    let mut rows = [&from[0]; L];
+    for (l, row) in from.iter().enumerate() {
+        rows[T::byte(l)] = row;
+    }
+    let (mut one, mut other) = room.split_at_mut(L / 2);
+    shuffle(|row| &rows[row].0, one);
+    for _ in 1..L.ilog2() {
+        shuffle(|row| &one[row / 2].0[row % 2], other);
+        std::mem::swap(&mut one, &mut other);
+    }
+    for (l, to) in to.iter_mut().enumerate() {
+        to.0 = one[T::byte(l) / 2].0[T::byte(l) % 2];
+    }
+}
+
+/// Shuffles the first half of `L` rows and the second one: the upper bit of a row's number becomes the lowest of a lane's, and
+/// the upper bit of a lane's number the lowest of a row's.
+#[inline(always)]
+fn shuffle<'a, C: FitCount + 'a, const L: usize>(row: impl Fn(usize) -> &'a [C; L], to: &mut [Pair<C, L>]) {
+    for (number, to) in to.iter_mut().enumerate() {
+        // In copies: the compiler can't know that the rows do not overlap.
+        let (one, other, to) = (*row(number), *row(number + L / 2), to.0.as_flattened_mut());
+        for l in 0..L {
+            to[2 * l] = one[l];
+            to[2 * l + 1] = other[l];
+        }
+    }
+}
+
 /// The sum of the products of two groups of rows, each weighed by its lane and its row: by both first weights, and again
 /// by both second ones.
 #[inline(always)]

@@ -256,7 +256,12 @@ fn search(
     }
     let mut free = class.free(placed, row);
     while let Some(bit) = take_lowest(&mut free) {
-        search(class, rest, CellClass::place(placed, row, bit), mask | class.cell(row, bit), control, found)?;
+        let (placed, mask) = (CellClass::place(placed, row, bit), mask | class.cell(row, bit));
+        if rest.is_empty() {
+            found(placed, mask);
+        } else {
+            search(class, rest, placed, mask, control, found)?;
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{self, FitCount, LaneGroup, MatrixRow, Scratch};
+use super::dense::{self, FitCount, LaneGroup, MatrixRow, Pair, Scratch};
 use super::depth::Costs;
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
@@ -39,6 +39,9 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
         height: usize,
         places: &[usize],
     ) -> (u8, u16);
+
+    /// [`dense::turn`].
+    fn turn<C: FitCount>(self, from: &[MatrixRow<C, L>], to: &mut [MatrixRow<C, L>], room: &mut [Pair<C, L>]);
 
     /// [`dense::products`].
     fn products(
@@ -97,6 +100,23 @@ macro_rules! implement {
                     dense::widen(narrow, wide, height, places)
                 }
                 implement! { @call [$($features)?] compiled(narrow, wide, height, places) }
+            }
+
+            fn turn<C: FitCount>(
+                self,
+                from: &[MatrixRow<C, $lanes>],
+                to: &mut [MatrixRow<C, $lanes>],
+                room: &mut [Pair<C, $lanes>],
+            ) {
+                $(#[target_feature(enable = $features)])?
+                fn compiled<C: FitCount>(
+                    from: &[MatrixRow<C, $lanes>],
+                    to: &mut [MatrixRow<C, $lanes>],
+                    room: &mut [Pair<C, $lanes>],
+                ) {
+                    dense::turn::<C, $vectors, $lanes>(from, to, room);
+                }
+                implement! { @call [$($features)?] compiled(from, to, room) }
             }
 
             fn products(

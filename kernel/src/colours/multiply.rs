@@ -49,7 +49,6 @@ type Key = (Lines, u32, [u32; 2], Major, [Only; 2]);
 struct TileSpec<'a> {
     tile: &'a Tile<'a>,
     only: [Only; 2],
-    columns: &'a [ColumnSets; 2],
     /// First the colour with fewer queens in minor rows.
     sides: &'a [Side<'a>; 2],
     control: &'a Control,
@@ -194,7 +193,7 @@ impl TileCounter {
         if black <= lines.white(minor, white) {
             sides.reverse();
         }
-        let spec = TileSpec { tile, only, columns: &columns, sides: &sides, control };
+        let spec = TileSpec { tile, only, sides: &sides, control };
         let wanted = tile.parts.iter().map(|part| &part.minors);
         let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
         let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
@@ -244,21 +243,20 @@ impl TileCounter {
         window: &Range<usize>,
         found: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Stopped> {
-        let TileSpec { tile, columns, sides, control, .. } = *spec;
+        let TileSpec { tile, sides, control, .. } = *spec;
         let major = tile.stratum.lines.major();
         let own = |part: &TilePart| part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
         let parts: Vec<_> = parts.iter().filter(|part| !own(part).is_empty()).cloned().collect();
         let cells = self.cells(spec, &parts)?;
         let factors: Vec<_> = parts
             .iter()
-            .map(|part| columns.each_ref().map(|columns| columns.factors(part.major.rank)))
+            .map(|part| [sides[1].leaves, sides[1].lanes].map(|columns| columns.factors(part.major.rank)))
             .collect();
         let mut products = Vec::with_capacity(parts.len());
         for ((part, cells), factors) in parts.iter().zip(&cells).zip(&factors) {
-            let factors = |rows| &factors[sides[1].colour.columns(rows) as usize][..];
             products.push(Product {
                 lists: &self.cells[*cells].lists,
-                factors: [factors(major.other()), factors(major)],
+                factors: factors.each_ref().map(Vec::as_slice),
                 row_sets: own(part).start - minors.start..own(part).end - minors.start,
             });
         }

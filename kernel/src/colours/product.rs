@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Scratch};
+use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Pair, Scratch};
 use super::depth::Costs;
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
@@ -45,6 +45,8 @@ pub(super) struct Matrices<C, const L: usize> {
     first: Vec<MatrixRow<C, L>>,
     /// Of a group of column sets: by row set, and leaves' column set.
     group: Vec<MatrixRow<C, L>>,
+    /// To turn that in.
+    room: Vec<Pair<C, L>>,
 }
 
 /// One colour of a tile: the placements in minor rows are the leaves of a tree, those in major rows fill lanes.
@@ -288,12 +290,13 @@ impl<M> Multiply<'_, M> {
     where
         M: Loops<L>,
     {
-        let Matrices { first, group } = matrices;
+        let Matrices { first, group, room } = matrices;
         let Planted { sides: [stored, asked], ref window, row_sets: all, .. } = *self.planted;
         let Product { factors, ref row_sets, .. } = *self.product;
         let (height, wide) = (window.len(), asked.leaves.len());
         let groups = height.div_ceil(L);
-        first.clear();
+        // What is left there of others is written over.
+        room.resize(L, Pair([[C::ZERO; L]; 2]));
         first.resize(all.len() * groups * wide, MatrixRow([C::ZERO; L]));
         for lane in (0..wide).step_by(L) {
             let count = L.min(wide - lane);
@@ -302,12 +305,9 @@ impl<M> Multiply<'_, M> {
             }
             // Rows become lanes.
             for row_set in row_sets.clone() {
-                for (place, counts) in group[row_set * height..(row_set + 1) * height].iter().enumerate() {
-                    let to = &mut first[(row_set * groups + place / L) * wide + lane..][..count];
-                    let byte = M::byte(place % L);
-                    for (l, to) in to.iter_mut().enumerate() {
-                        to.0[byte] = counts.0[M::byte(l)];
-                    }
+                for (number, rows) in group[row_set * height..][..height].chunks(L).enumerate() {
+                    let to = &mut first[(row_set * groups + number) * wide + lane..][..count];
+                    self.loops.turn(rows, to, room);
                 }
             }
         }

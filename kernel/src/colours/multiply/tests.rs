@@ -1,4 +1,6 @@
-use super::super::dense::{LaneGroup, MatrixRow};
+use std::fmt::Debug;
+
+use super::super::dense::{FitCount, LaneGroup, MatrixRow, Pair};
 use super::super::loops::Loops;
 use super::super::product::{Buffers, Cell};
 use super::*;
@@ -39,6 +41,40 @@ fn any_number_of_lanes_gives_the_same() {
     for (n, expected) in [(11, 2_680), (14, 365_596), (16, 14_772_512)] {
         let sets = row_sets(n);
         assert_eq!(total(CpuProducts::<_, 64>::new(avx2), 1 << 30, &sets), expected, "N = {n}");
+    }
+}
+
+fn check_turned<M: Loops<L>, C: FitCount + PartialEq + Debug, const L: usize>(loops: M) {
+    let mut random = Random::new(3);
+    let mut room = vec![Pair([[C::ZERO; L]; 2]); L];
+    for rows in [1, 2, L / 2 + 1, L] {
+        for lanes in [1, L - 1, L] {
+            let mut some = || C::ZERO.add(u8::try_from(random.below(256)).unwrap());
+            let from: Vec<_> = (0..rows).map(|_| MatrixRow(std::array::from_fn(|_| some()))).collect();
+            let mut to = vec![MatrixRow([C::FULL; L]); lanes];
+            loops.turn(&from, &mut to, &mut room);
+            for (l, to) in to.iter().enumerate() {
+                for (p, from) in from.iter().enumerate() {
+                    assert_eq!(to.0[M::byte(p)], from.0[M::byte(l)], "lane {l} of row {p}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn turned_rows_are_lanes() {
+    check_turned::<_, u16, 32>(loops::Portable);
+    check_turned::<_, u32, 32>(loops::Portable);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = loops::Avx2::new() {
+        check_turned::<_, u16, 32>(avx2);
+        check_turned::<_, u32, 64>(avx2);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = loops::Avx512::new() {
+        check_turned::<_, u16, 64>(avx512);
+        check_turned::<_, u32, 64>(avx512);
     }
 }
 
