@@ -178,7 +178,7 @@ fn a_restarted_fleet_goes_on_with_its_workers_and_a_stop_ends_them() {
 #[test]
 fn workers_that_fail_slow_a_fleet_down_and_it_says_why() {
     let site = Site::new();
-    site.submit("16");
+    site.submit("16 --plan border");
     let mut fleet = site.lead("--workers-max 5 --backlog 5 --program /bin/false");
     let waits = || {
         (site.status()["state"]["in_vain"]["times"] == 2).then(|| site.status()["state"]["in_vain"].clone())

@@ -20,15 +20,14 @@ pub use size::PlanSize;
 
 /// The fastest plan for boards of `n`, if this engine counts; `None`: GPUs.
 ///
-/// Seconds of CPU time of one thread by `border` and by `colours`, tables included (`nqueens bench`): 0.137 and 0.046 for
-/// N = 16 with AVX2 on a Zen 3 core, 0.363 and 0.071 in plain code; 0.284 and 0.199 for N = 17 with AVX-512 on a Sapphire
-/// Rapids core. Below, either takes less than a tenth of a second, and `border` tells orbits apart besides. On GPUs, where
-/// smaller boards wait for lists of placements, it is predicted for an H200. The plain engines do not multiply.
+/// Seconds of CPU time of one thread by `border` and by `colours`, tables included (`nqueens bench`): for N = 16 with AVX-512 on
+/// a Sapphire Rapids core 0.066 and 0.044, with AVX2 0.103 and 0.046, in plain code 0.26 and 0.08; for N = 15 as long. Below,
+/// either takes less than a tenth of a second, and `border` tells orbits apart besides. On GPUs, where smaller boards wait for
+/// lists of placements, it is predicted for an H200. The plain engines do not multiply.
 pub fn fastest(n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
     let colours_from = match kernel {
         Some(Kernel::Reference | Kernel::Scalar) => u32::MAX,
-        Some(Kernel::Portable | Kernel::Avx2) => 16,
-        Some(Kernel::Avx512) => 17,
+        Some(Kernel::Portable | Kernel::Avx2 | Kernel::Avx512) => 16,
         None => 20,
     };
     if n.get() < colours_from { PlanKind::Border } else { PlanKind::Colours }
