@@ -100,12 +100,12 @@ impl TableCommand {
 
     fn print_published(&self, last: BoardSize) -> anyhow::Result<()> {
         let boards: Vec<_> = self.from.up_to(last).filter_map(|n| Some((n, published(n)?.orbits))).collect();
+        let end = format!("the published counts end at N = {}", Published::N_MAX);
         if boards.is_empty() {
-            let (last, from) = (Published::N_MAX, self.from);
-            misuse(format_args!(
-                "the published counts end at N = {last}; 'nqueens estimate {from}' estimates"
-            ))
-            .exit();
+            misuse(format_args!("{end}; 'nqueens estimate {}' estimates", self.from)).exit();
+        }
+        if last.get() > Published::N_MAX {
+            eprintln!("nqueens: {end}");
         }
         if self.json {
             let board = |(n, orbits): &(BoardSize, Totals)| {

@@ -203,33 +203,40 @@ fn a_second_fleet_of_a_coordinator_is_named_and_has_to_be_wanted() {
     let first = site.lead("--workers-max 1");
     eventually("it has asked", || site.status()["state"]["demand"]["open"].as_u64());
     let url = site.coordinator.url();
-    let second = |more: &str| {
+    let other = |dir: &str, more: &str| {
         let arguments =
-            format!("--dir second --join cluster.join --coordinator {url} --workers-max 1 {more}");
+            format!("--dir {dir} --join cluster.join --coordinator {url} --workers-max 1 {more}");
         site.place.command(&format!("fleet command {COMMANDS} {arguments}"))
     };
     let refused = || {
-        let outcome = Outcome::of(&mut second(""));
+        let outcome = Outcome::of(&mut other("second", ""));
         assert_eq!(outcome.code, 1, "{}", outcome.stderr);
         let folder = site.place.path("fleet").canonicalize().expect("a folder");
         let name = format!("did a minute ago: {} on ", folder.display());
         assert!(outcome.stderr.contains(&name) && outcome.stderr.contains("--also"), "{}", outcome.stderr);
     };
+    let comes = |dir: &str| {
+        eventually("it has asked", || {
+            let status = site.place.run(&format!("fleet status --dir {dir} --json"));
+            let status: Value = serde_json::from_str(&status.stdout).ok()?;
+            status["state"]["demand"]["open"].as_u64()
+        })
+    };
     refused();
-    let mut both = Background::start(&mut second("--also"));
-    eventually("both are there", || {
-        let status = site.place.run("fleet status --dir second --json");
-        let status: Value = serde_json::from_str(&status.stdout).ok()?;
-        status["state"]["demand"]["open"].as_u64()
-    });
+    let mut both = Background::start(&mut other("second", "--also"));
+    comes("second");
     // Whoever was there before comes back, and who was not told of others still does not.
     drop(first);
-    let again = site.lead("--workers-max 1");
+    let mut again = site.lead("--workers-max 1");
     eventually("it leads again", || (site.status()["led"] == true).then_some(()));
     both.signal("-TERM");
     assert_eq!(both.end().code, 0);
     refused();
-    drop(again);
+    // One that has stopped makes room at once.
+    assert_eq!(site.place.run("fleet stop --dir fleet").code, 0);
+    assert_eq!(again.end().code, 0);
+    let _third = Background::start(&mut other("third", ""));
+    comes("third");
 }
 
 #[test]

@@ -155,16 +155,18 @@ pub(super) struct PlacementLists {
 
 impl PlacementLists {
     /// The lists of all placements on these rows, given in the order in which they are filled. If these are more than
-    /// `found_max`, they are searched twice: kept until all are sorted they would take several times the memory of the lists.
+    /// `found_max`, they are searched twice: kept in `found` until all are sorted they would take several times the memory of the
+    /// lists.
     pub(super) fn new(
         class: &CellClass<'_>,
         rows: &[u32],
         columns: &ColumnSets,
+        found: &mut Vec<(usize, u64)>,
         found_max: usize,
         control: &Control,
     ) -> Result<Self, Stopped> {
         let mut starts = vec![0; columns.len() + 1];
-        let mut found = Vec::new();
+        found.clear();
         let search = |listed: &mut dyn FnMut(usize, u64)| {
             search(class, rows, Placed::default(), 0, control, &mut |placed, mask| {
                 let place = columns.place(class.colour, placed.columns);
@@ -190,11 +192,10 @@ impl PlacementLists {
             next[place] += 1;
         };
         if found.len() == count {
-            for (place, mask) in found {
+            for &(place, mask) in &*found {
                 list(place, mask);
             }
         } else {
-            drop(found);
             search(&mut list)?;
         }
         Ok(Self { starts, masks })

@@ -30,6 +30,8 @@ struct TileCounter {
     products: Box<dyn Products>,
     memory_max: usize,
     cells: Vec<Cells>,
+    /// To make lists in.
+    found: Vec<(usize, u64)>,
     /// One for each colour.
     tries: [Trie; 2],
 }
@@ -167,7 +169,7 @@ impl Multiplier {
 
 impl TileCounter {
     fn new(products: Box<dyn Products>, memory_max: usize) -> Self {
-        Self { products, memory_max, cells: Vec::new(), tries: Default::default() }
+        Self { products, memory_max, cells: Vec::new(), found: Vec::new(), tries: Default::default() }
     }
 
     /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
@@ -335,7 +337,7 @@ impl TileCounter {
                 let order = lines.in_order(major, side.colour.of(lines, major, part.major.rows));
                 let found_max = self.memory_max / 8 / size_of::<(usize, u64)>();
                 cells.lists[side.colour as usize] =
-                    PlacementLists::new(&class, &order, side.lanes, found_max, control)?;
+                    PlacementLists::new(&class, &order, side.lanes, &mut self.found, found_max, control)?;
             }
             self.cells.push(cells);
         }

@@ -348,7 +348,7 @@ impl<M> Multiply<'_, M> {
         let colour = side.colour as usize;
         let (trie, lists) = (&self.planted.tries[colour], &self.product.lists[colour]);
         matrix.clear();
-        matrix.resize(self.planted.row_sets.len() * height, MatrixRow([C::ZERO; L]));
+        matrix.extend((0..self.planted.row_sets.len() * height).map(|_| MatrixRow([C::ZERO; L])));
         if trie.rest == 0 {
             // The tree is one placement, of no queen, which fits all.
             for row in matrix.iter_mut() {

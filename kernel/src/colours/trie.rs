@@ -143,7 +143,7 @@ impl Trie {
             nodes: &mut self.nodes,
             asked: &mut self.asked,
             first_asked,
-            numbers: [[NONE; 16]; 16],
+            numbers: [NONE; 256],
             first: 0,
         };
         let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
@@ -223,8 +223,8 @@ struct BranchSearch<'a> {
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
     asked: &'a mut Vec<u64>,
     first_asked: usize,
-    /// By row and column the numbers of the queens that are asked for.
-    numbers: [[u8; 16]; 16],
+    /// The numbers of the queens that are asked for, by row (the upper four bits) and column.
+    numbers: [u8; 256],
     /// The first row of the matrix for the present row set.
     first: u32,
 }
@@ -244,8 +244,8 @@ impl BranchSearch<'_> {
             return;
         }
         while let Some(bit) = take_lowest(&mut free) {
-            let queen = u64::from(row << 4 | bit.trailing_zeros());
-            self.search(rest, CellClass::place(placed, row, bit), queens << 8 | queen);
+            let queens = queens << 8 | u64::from(queen(row, bit));
+            self.search(rest, CellClass::place(placed, row, bit), queens);
         }
     }
 
@@ -258,7 +258,7 @@ impl BranchSearch<'_> {
             if place < places.len() {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 12,870 column sets")]
                 let matrix_row = self.first + place as u32;
-                leaves[count] = self.number(row, bit.trailing_zeros()) << 24 | matrix_row;
+                leaves[count] = self.number(queen(row, bit)) << 24 | matrix_row;
                 count += 1;
             }
         }
@@ -268,7 +268,7 @@ impl BranchSearch<'_> {
         let before = self.wanted.sets[0].0.len() - self.wanted.depth - 1;
         let mut named = [0; words(REST_MAX - 1)];
         for (at, &queen) in queens.to_le_bytes()[..before].iter().enumerate() {
-            named[at / 4] |= self.number((queen / 16).into(), (queen % 16).into()) << (8 * (at % 4));
+            named[at / 4] |= self.number(queen) << (8 * (at % 4));
         }
         let nodes = &mut self.nodes[count];
         nodes.extend_from_slice(&named[..words(before)]);
@@ -276,12 +276,19 @@ impl BranchSearch<'_> {
     }
 
     /// The number of a queen that is asked for.
-    fn number(&mut self, row: u32, column: u32) -> u32 {
-        let number = &mut self.numbers[row as usize][column as usize];
+    #[inline]
+    fn number(&mut self, queen: u8) -> u32 {
+        let number = &mut self.numbers[usize::from(queen)];
         if *number == NONE {
             *number = u8::try_from(self.asked.len() - self.first_asked).expect("at most 144 queens");
-            self.asked.push(self.wanted.class.cell(row, 1 << column));
+            self.asked.push(self.wanted.class.cell(u32::from(queen >> 4), 1 << (queen & 15)));
         }
         (*number).into()
     }
+}
+
+/// Row and column of a queen in a byte.
+#[expect(clippy::cast_possible_truncation, reason = "rows and columns of a parity are below 16")]
+fn queen(row: u32, bit: u32) -> u8 {
+    (row << 4 | bit.trailing_zeros()) as u8
 }

@@ -19,6 +19,9 @@ use crate::runtime::block_on;
 use crate::signals::{Signal, signals, stopped};
 use crate::target::Contact;
 
+/// A coordinator answers within this time.
+const ANSWER: Duration = Duration::from_secs(20);
+
 /// The coordinator of a fleet.
 struct Head {
     client: OperatorClient,
@@ -64,6 +67,12 @@ impl Head {
             }
         }
     }
+
+    /// Makes room for another fleet at once. Whom nobody tells forgets this one a minute later.
+    async fn leave(&mut self) {
+        self.fleet.seconds = 0;
+        let _ = timeout(ANSWER, self.client.note_fleet(&self.fleet)).await;
+    }
 }
 
 /// Leads a fleet, whose lock the caller holds, until a signal comes or it has stopped; with `--also` perhaps beside others of this
@@ -96,6 +105,9 @@ pub(super) fn lead(
             }
             folder.remove(&folder.change(FleetState::forget)?);
             if folder.state()?.has_stopped {
+                if let Some(head) = &mut head {
+                    head.leave().await;
+                }
                 info!("the fleet has stopped: none of its allocations is left");
                 return Ok(ExitCode::SUCCESS);
             }
@@ -114,7 +126,7 @@ pub(super) fn lead(
 pub(super) async fn demand(client: &mut OperatorClient) -> anyhow::Result<Demand> {
     let asked = async { anyhow::Ok((client.runs().await?, client.workers().await?)) };
     let (runs, workers) =
-        timeout(Duration::from_secs(20), asked).await.context("the coordinator does not answer")??;
+        timeout(ANSWER, asked).await.context("the coordinator does not answer")??;
     let counts = |worker: &&WorkerStatus| worker.present && !worker.draining && worker.distrusted.is_none();
     let progress = || runs.iter().map(|run| &run.progress);
     let of = |counts: &[u32]| counts.iter().copied().map(u64::from).sum::<u64>();
