@@ -204,8 +204,7 @@ fn a_second_fleet_of_a_coordinator_is_named_and_has_to_be_wanted() {
     eventually("it has asked", || site.status()["state"]["demand"]["open"].as_u64());
     let url = site.coordinator.url();
     let other = |dir: &str, more: &str| {
-        let arguments =
-            format!("--dir {dir} --join cluster.join --coordinator {url} --workers-max 1 {more}");
+        let arguments = format!("--dir {dir} --join cluster.join --coordinator {url} --workers-max 1 {more}");
         site.place.command(&format!("fleet command {COMMANDS} {arguments}"))
     };
     let refused = || {
