@@ -4,7 +4,7 @@
 //! placements with these columns, an **octet**. So one AND compares a queen of the other class with eight placements of
 //! each lane, and counting the bits of each byte counts fits by column set.
 //!
-//! Counting is plain code that compilers make vectors of, but for what [`Vectors`] do.
+//! All is plain code that compilers make vectors of, but for the [`Filter`].
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes read as what compilers make of them")]
@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::diagonals::Colour;
 use super::lists::{Factor, PlacementLists};
 use super::trie::{Step, Trie, words};
-use super::vectors::{BEHIND, Bytes, Vectors, transpose};
+use super::vectors::{BEHIND, Bytes, Filter, byte, transpose};
 use crate::engine::{Control, Stopped};
 
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
@@ -137,7 +137,7 @@ impl LaneGroup<'_> {
 /// Adds the fits of the group's column sets with those placements of the tree that belong to some `steps` to `matrix`. The
 /// first call for a group begins with the first step.
 #[inline(always)]
-pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
+pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
     group: LaneGroup<'_>,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
@@ -164,12 +164,12 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
         }
         let left = &to.masks[..to.length];
         states += step.leaves * left.len() as u64;
-        let longest = deal::<T, L>(group, left, &mut scratch.slots, &mut scratch.lengths);
+        let longest = deal(group, left, &mut scratch.slots, &mut scratch.lengths);
         let octets = longest.div_ceil(8) as usize;
         for from in (0..octets).step_by(OCTETS_MAX) {
             let count = (octets - from).min(OCTETS_MAX);
             for at in 0..count {
-                table::<T, L>(group, step, from + at, [at, count], scratch);
+                table(group, step, from + at, [at, count], scratch);
             }
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
         }
@@ -209,7 +209,7 @@ fn start<const L: usize>(group: LaneGroup<'_>, scratch: &mut Scratch<L>) {
 /// Deals placements to the lanes' slots; returns how many the longest lane has.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "lanes, and slots of placements of one column set")]
-fn deal<T: Vectors<L>, const L: usize>(
+fn deal<const L: usize>(
     group: LaneGroup<'_>,
     from: &[u64],
     slots: &mut [u64],
@@ -229,7 +229,7 @@ fn deal<T: Vectors<L>, const L: usize>(
     let mut longest = 0;
     for (lane, end) in ends.into_iter().enumerate() {
         let length = end / L as u32;
-        lengths[T::byte(lane)] = length;
+        lengths[byte::<L>(lane)] = length;
         longest = length.max(longest);
     }
     longest
@@ -237,14 +237,14 @@ fn deal<T: Vectors<L>, const L: usize>(
 
 /// Tables an octet of each lane, one of `count`: for each queen that is asked for the placements that it does not attack.
 #[inline(always)]
-fn table<T: Vectors<L>, const L: usize>(
+fn table<const L: usize>(
     group: LaneGroup<'_>,
     step: &Step,
     octet: usize,
     [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
 ) {
-    transpose::<T, L>(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
+    transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
     let mut valid = [0u8; L];
     for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {
         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
@@ -388,14 +388,14 @@ pub(super) struct Pair<C, const L: usize>(pub(super) [[C; L]; 2]);
 /// Exchanges rows and lanes: lane p of row l is lane l of the p-th of `from`, for at most `L`; lanes of no row have no
 /// meaning. `room` is for `L` pairs.
 #[inline(always)]
-pub(super) fn turn<C: FitCount, T: Vectors<L>, const L: usize>(
+pub(super) fn turn<C: FitCount, const L: usize>(
     from: &[MatrixRow<C, L>],
     to: &mut [MatrixRow<C, L>],
     room: &mut [Pair<C, L>],
 ) {
     let mut rows = [&from[0]; L];
     for (l, row) in from.iter().enumerate() {
-        rows[T::byte(l)] = row;
+        rows[byte::<L>(l)] = row;
     }
     let (mut one, mut other) = room.split_at_mut(L / 2);
     shuffle(|row| &rows[row].0, one);
@@ -404,7 +404,7 @@ pub(super) fn turn<C: FitCount, T: Vectors<L>, const L: usize>(
         std::mem::swap(&mut one, &mut other);
     }
     for (l, to) in to.iter_mut().enumerate() {
-        to.0 = one[T::byte(l) / 2].0[T::byte(l) % 2];
+        to.0 = one[byte::<L>(l) / 2].0[byte::<L>(l) % 2];
     }
 }
 

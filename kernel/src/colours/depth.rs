@@ -48,7 +48,7 @@ impl Costs {
         sift: [0.5, 1.5],
         deal: [1.5, 2.2],
         vectors: 0.28,
-        transpose: 1500.0,
+        transpose: 700.0,
         table: 5.0,
         leaf: [2.5, 5.0, 0.0],
     };

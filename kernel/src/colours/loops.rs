@@ -7,8 +7,8 @@ use super::dense::{self, FitCount, LaneGroup, MatrixRow, Pair, Scratch};
 use super::depth::Costs;
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
-use super::vectors::{Avx2Unpack, Avx512Unpack};
-use super::vectors::{Plain, Vectors};
+use super::vectors;
+use super::vectors::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::engine::Kernel;
 use crate::engine::{Control, Stopped};
@@ -17,9 +17,6 @@ use crate::engine::{Control, Stopped};
 pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     /// What they take.
     const COSTS: &Costs;
-
-    /// [`Vectors::byte`].
-    fn byte(lane: usize) -> usize;
 
     /// [`dense::join`].
     fn join<C: FitCount>(
@@ -54,13 +51,9 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
 }
 
 macro_rules! implement {
-    ($type:ty, $lanes:literal, $vectors:ty, $costs:expr $(, $features:literal)?) => {
+    ($type:ty, $lanes:literal, $filter:ty, $costs:expr $(, $features:literal)?) => {
         impl Loops<$lanes> for $type {
             const COSTS: &Costs = &$costs;
-
-            fn byte(lane: usize) -> usize {
-                <$vectors as Vectors<$lanes>>::byte(lane)
-            }
 
             fn join<C: FitCount>(
                 self,
@@ -78,7 +71,7 @@ macro_rules! implement {
                     matrix: &mut [MatrixRow<C, $lanes>],
                     control: &Control,
                 ) -> Result<(), Stopped> {
-                    dense::join::<C, $vectors, $lanes>(group, steps, scratch, matrix, control)
+                    dense::join::<C, $filter, $lanes>(group, steps, scratch, matrix, control)
                 }
                 implement! { @call [$($features)?] compiled(group, steps, scratch, matrix, control) }
             }
@@ -114,7 +107,7 @@ macro_rules! implement {
                     to: &mut [MatrixRow<C, $lanes>],
                     room: &mut [Pair<C, $lanes>],
                 ) {
-                    dense::turn::<C, $vectors, $lanes>(from, to, room);
+                    dense::turn(from, to, room);
                 }
                 implement! { @call [$($features)?] compiled(from, to, room) }
             }
@@ -167,11 +160,11 @@ impl Avx2 {
 }
 
 #[cfg(target_arch = "x86_64")]
-implement!(Avx2, 32, Avx2Unpack, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
+implement!(Avx2, 32, vectors::Avx2, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 // With twice as many lanes, as AVX-512 has: for tests of that where there is none.
 #[cfg(all(test, target_arch = "x86_64"))]
-implement!(Avx2, 64, Avx2Unpack, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
+implement!(Avx2, 64, vectors::Avx2, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 /// For machines with AVX-512 that count the bits of bytes; one exists only where the instructions do.
 #[cfg(target_arch = "x86_64")]
@@ -189,7 +182,7 @@ impl Avx512 {
 implement!(
     Avx512,
     64,
-    Avx512Unpack,
+    vectors::Avx512,
     Costs::AVX512,
     "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt"
 );

@@ -10,6 +10,7 @@ use super::lines::{Lines, Parity};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
 use super::trie::{Stretch, Trie};
+use super::vectors::byte;
 use crate::engine::{Control, Stopped};
 
 /// What one group of column sets after the other is counted with.
@@ -319,8 +320,8 @@ impl<M> Multiply<'_, M> {
             }
             let mut lanes = [[0; L]; 2];
             for (l, factor) in factors[1][lane..lane + count].iter().enumerate() {
-                lanes[0][M::byte(l)] = factor.any;
-                lanes[1][M::byte(l)] = factor.below;
+                lanes[0][byte::<L>(l)] = factor.any;
+                lanes[1][byte::<L>(l)] = factor.below;
             }
             for (row_set, sum) in row_sets.clone().zip(&mut sums) {
                 let one = &group[row_set * wide..(row_set + 1) * wide];
@@ -355,7 +356,7 @@ impl<M> Multiply<'_, M> {
                 for l in 0..count {
                     let fits = u8::try_from(lists.length(first + l))
                         .expect("at most one placement of at most one queen");
-                    row.0[M::byte(l)] = C::ZERO.add(fits);
+                    row.0[byte::<L>(l)] = C::ZERO.add(fits);
                 }
             }
             return Ok(true);

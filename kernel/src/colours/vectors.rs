@@ -1,4 +1,4 @@
-//! Operations that each instruction set does in its own way: filters and bit planes.
+//! Filters, which each instruction set has in its own way, and bit planes.
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
@@ -7,59 +7,100 @@
 #[repr(C, align(64))]
 pub(super) struct Bytes<const L: usize>(pub(super) [u8; L]);
 
-/// Operations on `L` lanes.
-pub(super) trait Vectors<const L: usize> {
+/// Leaves out what a queen attacks.
+pub(super) trait Filter {
     /// Writes those of `masks` that share no bit with `queen` to `to`, in order, and returns their number. More masks,
     /// without meaning, may be written behind: `to` is longer by [`BEHIND`].
     fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize;
-
-    /// The lowest bytes of the masks of all lanes, the next ones, and so on.
-    fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8];
-
-    /// The place of a lane among the bytes.
-    fn byte(lane: usize) -> usize;
 }
 
-/// Masks that are written behind those that [`Vectors::sift`] keeps.
+/// Masks that are written behind those that [`Filter::sift`] keeps.
 pub(super) const BEHIND: usize = 8;
+
+/// The place of a lane among the bytes of a plane.
+pub(super) const fn byte<const L: usize>(lane: usize) -> usize {
+    let words = L / 8;
+    lane % words * 8 + lane / words
+}
 
 /// Makes bit planes: bit k of a lane's byte of plane b is bit b of the k-th of its eight masks. `masks` has the
 /// first of each lane, then the second of each, and so on. Planes from `bits` on have no meaning.
 #[inline(always)]
-pub(super) fn transpose<T: Vectors<L>, const L: usize>(
-    masks: &[u64],
-    bits: u32,
-    planes: &mut [Bytes<L>; 64],
-) {
-    let bytes: [[Bytes<L>; 8]; 8] =
-        std::array::from_fn(|k| T::by_bytes(masks[k * L..][..L].try_into().expect("a mask a lane")));
-    for (byte, planes) in planes.chunks_exact_mut(8).enumerate().take(bits.div_ceil(8) as usize) {
-        planes.copy_from_slice(&by_bits(std::array::from_fn(|k| bytes[k][byte])));
+pub(super) fn transpose<const L: usize>(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
+    match L {
+        32 => transpose_words::<L, 4>(masks, bits, planes),
+        64 => transpose_words::<L, 8>(masks, bits, planes),
+        _ => unreachable!("32 or 64 lanes"),
     }
 }
 
-/// Exchanges bits: bit k of a byte of result b is bit b of that byte of vector k.
+/// The same, for `W` words of eight lanes.
 #[inline(always)]
-fn by_bits<const L: usize>(mut x: [Bytes<L>; 8]) -> [Bytes<L>; 8] {
-    for (distance, half) in [(4, 0x0f), (2, 0x33), (1, 0x55)] {
-        for low in (0..8).filter(|low| low & distance == 0) {
-            let (mut one, mut other) = (x[low].0, x[low + distance].0);
-            for l in 0..L {
-                let moved = (one[l] >> distance ^ other[l]) & half;
-                one[l] ^= moved << distance;
-                other[l] ^= moved;
-            }
-            (x[low].0, x[low + distance].0) = (one, other);
+fn transpose_words<const L: usize, const W: usize>(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
+    // Bytes of masks, each where one of its bits' planes will be.
+    for k in 0..8 {
+        let mut rows = [[0; W]; 8];
+        for (row, masks) in rows.iter_mut().zip(masks[k * L..].chunks_exact(W)) {
+            row.copy_from_slice(masks);
+        }
+        for (byte, row) in exchange(rows, 8).into_iter().enumerate() {
+            planes[8 * byte + k].set(row);
         }
     }
-    x
+    for planes in planes.chunks_exact_mut(8).take(bits.div_ceil(8) as usize) {
+        let mut rows = [[0; W]; 8];
+        for (row, plane) in rows.iter_mut().zip(&*planes) {
+            for (word, bytes) in row.iter_mut().zip(plane.0.as_chunks().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+        }
+        for (plane, row) in planes.iter_mut().zip(exchange(rows, 1)) {
+            plane.set(row);
+        }
+    }
+}
+
+impl<const L: usize> Bytes<L> {
+    #[inline(always)]
+    fn set<const W: usize>(&mut self, words: [u64; W]) {
+        for (bytes, word) in self.0.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+}
+
+/// Exchanges the three bits of a row's number with those three of the number of a bit in its word that weigh from `weight` on.
+#[inline(always)]
+fn exchange<const W: usize>(rows: [[u64; W]; 8], weight: u32) -> [[u64; W]; 8] {
+    let rows = exchange_one(rows, 4, 4 * weight);
+    let rows = exchange_one(rows, 2, 2 * weight);
+    exchange_one(rows, 1, weight)
+}
+
+/// Exchanges the bit of a row's number that weighs `of_row` with the bit of a bit's number that weighs `of_bit`.
+#[inline(always)]
+fn exchange_one<const W: usize>(mut rows: [[u64; W]; 8], of_row: usize, of_bit: u32) -> [[u64; W]; 8] {
+    // The bits whose numbers do not have that bit.
+    let low = u64::MAX / ((1 << of_bit) + 1);
+    for row in 0..8 {
+        if row & of_row == 0 {
+            let (mut one, mut other) = (rows[row], rows[row + of_row]);
+            for word in 0..W {
+                let (up, down) = (other[word] << of_bit, one[word] >> of_bit);
+                one[word] = one[word] & low | up & !low;
+                other[word] = other[word] & !low | down & low;
+            }
+            (rows[row], rows[row + of_row]) = (one, other);
+        }
+    }
+    rows
 }
 
 /// Plain code.
 #[derive(Debug)]
 pub(super) struct Plain;
 
-impl<const L: usize> Vectors<L> for Plain {
+impl Filter for Plain {
     #[inline(always)]
     fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
         let mut found = 0;
@@ -69,23 +110,10 @@ impl<const L: usize> Vectors<L> for Plain {
         }
         found
     }
-
-    #[inline(always)]
-    fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8] {
-        std::array::from_fn(|byte| {
-            #[expect(clippy::cast_possible_truncation, reason = "the lowest byte")]
-            let bytes = masks.map(|mask| (mask >> (8 * byte)) as u8);
-            Bytes(bytes)
-        })
-    }
-
-    fn byte(lane: usize) -> usize {
-        lane
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2Unpack, Avx512Unpack};
+pub(super) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -93,64 +121,28 @@ mod x86 {
 
     use std::arch::x86_64::*;
 
-    use super::{BEHIND, Bytes, Vectors};
+    use super::{BEHIND, Filter};
 
-    /// AVX2. Bytes come in another order than lanes, as unpacking leaves them.
     #[derive(Debug)]
-    pub(in super::super) struct Avx2Unpack;
+    pub(in super::super) struct Avx2;
 
-    impl<const L: usize> Vectors<L> for Avx2Unpack {
+    impl Filter for Avx2 {
         #[inline(always)]
         fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
             // SAFETY: the caller is compiled for AVX2.
             unsafe { sift_by_avx2(masks, queen, to) }
         }
-
-        #[inline(always)]
-        fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8] {
-            let mut bytes = [Bytes([0; L]); 8];
-            for (register, masks) in masks.as_chunks::<32>().0.iter().enumerate() {
-                // SAFETY: the caller is compiled for AVX2.
-                let some = unsafe { by_bytes_by_avx2(masks) };
-                for (bytes, some) in bytes.iter_mut().zip(some) {
-                    bytes.0[32 * register..][..32].copy_from_slice(&some);
-                }
-            }
-            bytes
-        }
-
-        #[inline(always)]
-        fn byte(lane: usize) -> usize {
-            lane / 32 * 32 + byte::<4>(lane % 32)
-        }
     }
 
-    /// AVX-512. Bytes come in another order than lanes, as unpacking leaves them.
     #[derive(Debug)]
-    pub(in super::super) struct Avx512Unpack;
+    pub(in super::super) struct Avx512;
 
-    impl Vectors<64> for Avx512Unpack {
+    impl Filter for Avx512 {
         #[inline(always)]
         fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
             // SAFETY: the caller is compiled for AVX-512.
             unsafe { sift_by_avx512(masks, queen, to) }
         }
-
-        #[inline(always)]
-        fn by_bytes(masks: &[u64; 64]) -> [Bytes<64>; 8] {
-            // SAFETY: the caller is compiled for AVX-512.
-            unsafe { by_bytes_by_avx512(masks) }
-        }
-
-        #[inline(always)]
-        fn byte(lane: usize) -> usize {
-            byte::<8>(lane)
-        }
-    }
-
-    /// The place of a lane, of eight registers of `M` masks: two masks are in each part of 16 bytes.
-    fn byte<const M: usize>(lane: usize) -> usize {
-        lane % M / 2 * 16 + lane / M * 2 + lane % 2
     }
 
     /// For four masks of which some are kept, where the halves of the kept ones come from.
@@ -223,64 +215,6 @@ mod x86 {
         }
         found
     }
-
-    /// In each 16 bytes the bytes of two masks, byte by byte, make words of 16 bits; then words of eight registers are
-    /// exchanged.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn by_bytes_by_avx2(masks: &[u64; 32]) -> [[u8; 32]; 8] {
-        let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-        let pairs = _mm256_broadcastsi128_si256(pairs);
-        let words: [__m256i; 8] = std::array::from_fn(|at| {
-            // SAFETY: four masks.
-            let masks = unsafe { _mm256_loadu_si256(masks[4 * at..][..4].as_ptr().cast()) };
-            _mm256_shuffle_epi8(masks, pairs)
-        });
-        // Words of 16 bits: (x0 y0) (x1 y1) ... (x7 y7) in each half.
-        let one: [__m256i; 8] = std::array::from_fn(|at| {
-            let [a, b] = [words[at / 2 * 2], words[at / 2 * 2 + 1]];
-            if at % 2 == 0 { _mm256_unpacklo_epi16(a, b) } else { _mm256_unpackhi_epi16(a, b) }
-        });
-        // one[2g]: words 0..4 of registers 2g and 2g + 1, interleaved; one[2g + 1]: words 4..8.
-        let two: [__m256i; 8] = std::array::from_fn(|at| {
-            let [a, b] = [one[at / 4 * 4 + at / 2 % 2], one[at / 4 * 4 + 2 + at / 2 % 2]];
-            if at % 2 == 0 { _mm256_unpacklo_epi32(a, b) } else { _mm256_unpackhi_epi32(a, b) }
-        });
-        // two[4g + 2h + p]: words 4h + 2p and 4h + 2p + 1 of registers 4g..4g + 4.
-        std::array::from_fn(|word| {
-            let [a, b] = [two[word / 2], two[4 + word / 2]];
-            let bytes = if word % 2 == 0 { _mm256_unpacklo_epi64(a, b) } else { _mm256_unpackhi_epi64(a, b) };
-            // SAFETY: as many bytes.
-            unsafe { std::mem::transmute::<__m256i, [u8; 32]>(bytes) }
-        })
-    }
-
-    /// As [`by_bytes_by_avx2`], with twice as many lanes.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn by_bytes_by_avx512(masks: &[u64; 64]) -> [Bytes<64>; 8] {
-        let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-        let pairs = _mm512_broadcast_i32x4(pairs);
-        let words: [__m512i; 8] = std::array::from_fn(|at| {
-            // SAFETY: eight masks.
-            let masks = unsafe { _mm512_loadu_si512(masks[8 * at..][..8].as_ptr().cast()) };
-            _mm512_shuffle_epi8(masks, pairs)
-        });
-        let one: [__m512i; 8] = std::array::from_fn(|at| {
-            let [a, b] = [words[at / 2 * 2], words[at / 2 * 2 + 1]];
-            if at % 2 == 0 { _mm512_unpacklo_epi16(a, b) } else { _mm512_unpackhi_epi16(a, b) }
-        });
-        let two: [__m512i; 8] = std::array::from_fn(|at| {
-            let [a, b] = [one[at / 4 * 4 + at / 2 % 2], one[at / 4 * 4 + 2 + at / 2 % 2]];
-            if at % 2 == 0 { _mm512_unpacklo_epi32(a, b) } else { _mm512_unpackhi_epi32(a, b) }
-        });
-        std::array::from_fn(|word| {
-            let [a, b] = [two[word / 2], two[4 + word / 2]];
-            let bytes = if word % 2 == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) };
-            // SAFETY: as many bytes.
-            Bytes(unsafe { std::mem::transmute::<__m512i, [u8; 64]>(bytes) })
-        })
-    }
 }
 
 #[cfg(test)]
@@ -290,21 +224,21 @@ mod tests {
     use crate::engine::Kernel;
     use crate::random::Random;
 
-    fn check<const L: usize, T: Vectors<L>>() {
+    fn check<const L: usize>() {
         let mut random = Random::new(1);
         let masks: Vec<u64> = (0..8 * L).map(|_| random.bits()).collect();
         let mut planes = Box::new([Bytes([0; L]); 64]);
-        transpose::<T, L>(&masks, 64, &mut planes);
+        transpose(&masks, 64, &mut planes);
         for (bit, plane) in planes.iter().enumerate() {
             for lane in 0..L {
                 let expected =
                     (0..8).fold(0, |byte, k| byte | u8::from(masks[k * L + lane] >> bit & 1 == 1) << k);
-                assert_eq!(plane.0[T::byte(lane)], expected, "bit {bit}, lane {lane}");
+                assert_eq!(plane.0[byte::<L>(lane)], expected, "bit {bit}, lane {lane}");
             }
         }
     }
 
-    fn check_sift<T: Vectors<L>, const L: usize>() {
+    fn check_sift<T: Filter>() {
         let mut random = Random::new(2);
         for length in 0..40 {
             let masks: Vec<u64> = (0..length).map(|_| random.bits() & random.bits()).collect();
@@ -318,29 +252,20 @@ mod tests {
 
     #[test]
     fn attacked_masks_are_left_out() {
-        check_sift::<Plain, 32>();
+        check_sift::<Plain>();
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
-            check_sift::<Avx2Unpack, 32>();
+            check_sift::<Avx2>();
         }
         #[cfg(target_arch = "x86_64")]
         if Kernel::Avx512.is_available() {
-            check_sift::<Avx512Unpack, 64>();
+            check_sift::<Avx512>();
         }
     }
 
     #[test]
     fn planes_have_the_bits_of_the_masks() {
-        check::<32, Plain>();
-        check::<64, Plain>();
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            check::<32, Avx2Unpack>();
-            check::<64, Avx2Unpack>();
-        }
-        #[cfg(target_arch = "x86_64")]
-        if Kernel::Avx512.is_available() {
-            check::<64, Avx512Unpack>();
-        }
+        check::<32>();
+        check::<64>();
     }
 }

@@ -3,6 +3,7 @@ use std::fmt::Debug;
 use super::super::dense::{FitCount, LaneGroup, MatrixRow, Pair};
 use super::super::loops::Loops;
 use super::super::product::{Buffers, Cell};
+use super::super::vectors::byte;
 use super::*;
 use crate::board::BoardSize;
 use crate::random::Random;
@@ -55,7 +56,7 @@ fn check_turned<M: Loops<L>, C: FitCount + PartialEq + Debug, const L: usize>(lo
             loops.turn(&from, &mut to, &mut room);
             for (l, to) in to.iter().enumerate() {
                 for (p, from) in from.iter().enumerate() {
-                    assert_eq!(to.0[M::byte(p)], from.0[M::byte(l)], "lane {l} of row {p}");
+                    assert_eq!(to.0[byte::<L>(p)], from.0[byte::<L>(l)], "lane {l} of row {p}");
                 }
             }
         }
