@@ -215,21 +215,23 @@ fn deal<const L: usize>(
     slots: &mut [u64],
     lengths: &mut [u32; L],
 ) -> u32 {
-    // The slots behind the last ones.
+    // Of each lane the slot behind the last one; lanes and slots counted from the group's first lane on.
     let mut ends = [0_u32; L];
+    let slots = &mut slots[group.lane..];
+    let numbers = !u64::MAX.unbounded_shr(u64::BITS - group.bits);
     let (mut before, mut slot) = (u64::MAX, 0);
     for &mask in from {
-        let number = mask.unbounded_shr(group.bits);
-        let lane = number as usize % L + group.lane;
+        let number = mask & numbers;
+        let lane = (number >> (group.bits % u64::BITS)) as usize % L;
         slot = if number == before { slot + L } else { lane };
         before = number;
         slots[slot] = mask;
-        ends[lane % L] = (slot + L) as u32;
+        ends[lane] = (slot + L) as u32;
     }
     let mut longest = 0;
     for (lane, end) in ends.into_iter().enumerate() {
         let length = end / L as u32;
-        lengths[byte::<L>(lane)] = length;
+        lengths[byte::<L>((lane + group.lane) % L)] = length;
         longest = length.max(longest);
     }
     longest
