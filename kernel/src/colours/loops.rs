@@ -3,12 +3,11 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{self, FitCount, LaneGroup, MatrixRow, Pair, Scratch};
+use super::dense::{self, LaneGroup, Scratch};
 use super::depth::Costs;
 use super::lists::Factor;
-#[cfg(target_arch = "x86_64")]
+use super::matrix::{self, FitCount, MatrixRow, Pair};
 use super::vectors;
-use super::vectors::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::engine::Kernel;
 use crate::engine::{Control, Stopped};
@@ -28,7 +27,7 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
         control: &Control,
     ) -> Result<(), Stopped>;
 
-    /// [`dense::widen`].
+    /// [`matrix::widen`].
     fn widen(
         self,
         narrow: &mut [MatrixRow<u8, L>],
@@ -37,10 +36,10 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
         places: &[usize],
     ) -> (u8, u16);
 
-    /// [`dense::turn`].
+    /// [`matrix::turn`].
     fn turn<C: FitCount>(self, from: &[MatrixRow<C, L>], to: &mut [MatrixRow<C, L>], room: &mut [Pair<C, L>]);
 
-    /// [`dense::products`].
+    /// [`matrix::products`].
     fn products(
         self,
         one: &[MatrixRow<u16, L>],
@@ -90,7 +89,7 @@ macro_rules! implement {
                     height: usize,
                     places: &[usize],
                 ) -> (u8, u16) {
-                    dense::widen(narrow, wide, height, places)
+                    matrix::widen(narrow, wide, height, places)
                 }
                 implement! { @call [$($features)?] compiled(narrow, wide, height, places) }
             }
@@ -107,7 +106,7 @@ macro_rules! implement {
                     to: &mut [MatrixRow<C, $lanes>],
                     room: &mut [Pair<C, $lanes>],
                 ) {
-                    dense::turn(from, to, room);
+                    matrix::turn(from, to, room);
                 }
                 implement! { @call [$($features)?] compiled(from, to, room) }
             }
@@ -126,7 +125,7 @@ macro_rules! implement {
                     lanes: [&[u32; $lanes]; 2],
                     rows: &[Factor],
                 ) -> u64 {
-                    dense::products(one, other, lanes, rows)
+                    matrix::products(one, other, lanes, rows)
                 }
                 implement! { @call [$($features)?] compiled(one, other, lanes, rows) }
             }
@@ -145,7 +144,7 @@ macro_rules! implement {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
-implement!(Portable, 32, Plain, Costs::PORTABLE);
+implement!(Portable, 32, vectors::Plain, Costs::PORTABLE);
 
 /// For machines with AVX2; one exists only where the instructions do.
 #[cfg(target_arch = "x86_64")]

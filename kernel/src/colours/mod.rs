@@ -10,6 +10,7 @@ mod diagonals;
 mod lines;
 mod lists;
 mod loops;
+mod matrix;
 mod memory;
 mod multiply;
 mod product;

@@ -3,12 +3,13 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Pair, Scratch};
+use super::dense::{LaneGroup, Scratch};
 use super::depth::Costs;
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
+use super::matrix::{ByteRows, FitCount, MatrixRow, Pair};
 use super::trie::{Stretch, Trie};
 use super::vectors::byte;
 use crate::engine::{Control, Stopped};
@@ -70,7 +71,7 @@ pub(super) trait Cell<const L: usize>: FitCount + Into<u64> {
         control: &Control,
     ) -> Result<bool, Stopped>;
 
-    /// [`dense::products`](super::dense::products).
+    /// [`matrix::products`](super::matrix::products).
     fn products<M: Loops<L>>(
         loops: M,
         one: &[MatrixRow<Self, L>],

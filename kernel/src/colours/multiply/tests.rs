@@ -1,7 +1,8 @@
 use std::fmt::Debug;
 
-use super::super::dense::{FitCount, LaneGroup, MatrixRow, Pair};
+use super::super::dense::LaneGroup;
 use super::super::loops::Loops;
+use super::super::matrix::{FitCount, MatrixRow, Pair};
 use super::super::product::{Buffers, Cell};
 use super::super::vectors::byte;
 use super::*;
