@@ -280,10 +280,11 @@ impl Operator {
 fn status(about: Worker, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(about.id)?;
     let reputation = dispatch.reputation(&worker.machine);
-    let seen = worker.seen.or(reputation.distrusted.as_ref().map(|_| 0))?;
+    let distrusted = dispatch.distrusts(&worker.machine).map(str::to_owned);
+    let seen = worker.seen.or(distrusted.as_ref().map(|_| 0))?;
     let present = dispatch.is_present(now, worker);
     Some(WorkerStatus {
-        about,
+        about: Worker { distrusted, ..about },
         present,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,
@@ -292,6 +293,5 @@ fn status(about: Worker, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatu
         draining: worker.draining,
         checks_passed: reputation.passed,
         checks_failed: reputation.failed,
-        distrusted: reputation.distrusted,
     })
 }

@@ -44,21 +44,11 @@ impl UnplannedRun {
     }
 
     pub(crate) fn progress(&self) -> RunProgress {
-        RunProgress {
-            id: self.id(),
-            plan: self.settings.plan,
-            state: RunState::Planning,
-            // What was expected may have been too few.
-            jobs: self.expected.max(self.stored),
-            planned: Some(self.stored),
-            sums: Sums::default(),
-            measured: None,
-            threads: None,
-            workers: 0,
-            recounts_wanted: None,
-            recounts_wait_s: 0.0,
-            is_over: false,
-        }
+        let RunSettings { id, plan, .. } = self.settings;
+        // What was expected may have been too few.
+        let jobs = self.expected.max(self.stored);
+        let run = RunProgress::new(id, plan, RunState::Planning, jobs, Sums::default());
+        RunProgress { planned: Some(self.stored), ..run }
     }
 
     /// The run in full.

@@ -39,6 +39,7 @@ impl Snapshot {
             measured: speeds.of(run),
             threads: speeds.threads(run),
             workers: speeds.workers(run),
+            work_left: dispatch.work_left(run),
             recounts_wanted: Some(dispatch.recounts_wanted(run)),
             recounts_wait_s: to_f64(u128::from(dispatch.recounts_wait_ms(run))) / 1e3,
             is_over: run.state().is_open() && dispatch.is_over(now, run),
@@ -90,6 +91,8 @@ pub struct RunProgress {
     pub threads: Option<f64>,
     /// Workers that are present and hold leases of it.
     pub workers: usize,
+    /// Estimated states until its end at its present speed: of runs that share its workers, some may end before.
+    pub(crate) work_left: f64,
     /// Jobs, or parts of them, that the coordinator is to recount before there is a total; `None` where a ledger alone is known.
     pub(crate) recounts_wanted: Option<u32>,
     /// How long it may wait for them once its jobs are done.
@@ -99,25 +102,28 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// From its sums alone nobody can tell how fast it goes.
-    pub(crate) fn of(run: &Run) -> Self {
-        let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
-        let (sums, measured, threads, workers) = (*run.sums(), None, None, 0);
-        let (planned, recounts_wanted, recounts_wait_s, is_over) = (None, None, 0.0, false);
+    /// One that nobody counts.
+    pub(crate) fn new(id: RunId, plan: Plan, state: RunState, jobs: u32, sums: Sums) -> Self {
         Self {
             id,
             plan,
             state,
             jobs,
-            planned,
+            planned: None,
             sums,
-            measured,
-            threads,
-            workers,
-            recounts_wanted,
-            recounts_wait_s,
-            is_over,
+            measured: None,
+            threads: None,
+            workers: 0,
+            work_left: to_f64(sums.estimate.saturating_sub(sums.estimate_done)),
+            recounts_wanted: None,
+            recounts_wait_s: 0.0,
+            is_over: false,
         }
+    }
+
+    /// From its sums alone nobody can tell how fast it goes.
+    pub(crate) fn of(run: &Run) -> Self {
+        Self::new(run.id(), *run.plan(), run.state(), run.jobs(), *run.sums())
     }
 
     /// The run in full; its state is the row's.
@@ -166,7 +172,7 @@ impl RunProgress {
         let sample = self.sample(1)?;
         let work = sample.x_all - sample.x;
         let left = if let Some(measured) = self.measured {
-            measured.time_left_s(work)
+            measured.time_left_s(self.work_left)
         } else {
             let value = to_f64(self.sums.accepted.elapsed_us) / 1e6 / sample.x * work / self.threads?;
             Interval { value, low: value / ROUGHLY, high: value * ROUGHLY }
@@ -307,24 +313,8 @@ mod tests {
             }
         }
         let plan = Plan::with_states_per_job(BoardSize::MAX, PlanKind::Border, 1);
-        let id = RunId::from_random(1);
-        (
-            RunProgress {
-                id,
-                plan,
-                state: RunState::Active,
-                jobs: 400,
-                planned: None,
-                sums,
-                measured: None,
-                threads: None,
-                workers: 0,
-                recounts_wanted: Some(60),
-                recounts_wait_s: 0.0,
-                is_over: false,
-            },
-            total,
-        )
+        let run = RunProgress::new(RunId::from_random(1), plan, RunState::Active, 400, sums);
+        (RunProgress { recounts_wanted: Some(60), ..run }, total)
     }
 
     #[test]

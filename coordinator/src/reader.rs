@@ -208,9 +208,20 @@ impl Reader {
     }
 }
 
-fn worker(WorkerRow { session, registration, credential, registered_at }: WorkerRow) -> Worker {
+fn worker(row: WorkerRow) -> Worker {
+    let WorkerRow { session, registration, credential, registered_at, distrusted } = row;
     let Registration { name, build, kernels, capability, threads, .. } = registration;
     let kernels = kernels.iter().map(KernelName::to_string).collect();
     let device = capability.map_or_else(String::new, |capability| capability.device);
-    Worker { id: session.worker, name, credential, build, kernels, device, threads, registered_at }
+    Worker {
+        id: session.worker,
+        name,
+        credential,
+        build,
+        kernels,
+        device,
+        threads,
+        registered_at,
+        distrusted,
+    }
 }

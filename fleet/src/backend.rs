@@ -187,32 +187,35 @@ fn is_id(text: &str) -> bool {
     has_digit && text.len() <= 100 && text.chars().all(is_good) && !text.starts_with('.')
 }
 
-/// States of `squeue` (Slurm), `qstat` (Grid Engine, PBS), `bjobs` (LSF) and `condor_q` (`JobStatus`); `None` for a job that has
-/// ended in a way that nobody tells.
+/// States of `squeue` (Slurm), `qstat` (Grid Engine, PBS), `bjobs` (LSF) and `condor_q` (`JobStatus`).
+const STATES: [(AllocationState, &str); 10] = [
+    (
+        AllocationState::Queued,
+        "PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT qw hqw Rq Q H W PEND PSUSP 1 queued",
+    ),
+    (AllocationState::Held, "Eqw 5 held"),
+    (AllocationState::Running, "RUNNING SIGNALING RESIZING t r Rr Rt hr R B RUN 2 6 running"),
+    (AllocationState::Suspended, "SUSPENDED STOPPED s S T Rs USUSP SSUSP 7 suspended"),
+    (AllocationState::Leaving, "COMPLETING STAGE_OUT dr dt dRr E leaving"),
+    (AllocationState::Completed, "COMPLETED"),
+    (AllocationState::Cancelled, "CANCELLED PREEMPTED REVOKED"),
+    (AllocationState::TimeLimit, "TIMEOUT DEADLINE"),
+    (AllocationState::Failed, "FAILED OUT_OF_MEMORY"),
+    (AllocationState::Lost, "NODE_FAIL BOOT_FAIL"),
+];
+
+/// Those of a job that has ended in a way that nobody tells.
+const ENDED: &str = "X F C DONE EXIT 3 4 ended";
+
+/// `None` for a job that has ended in a way that nobody tells.
 fn parse_state(name: &str, reason: &str) -> Option<AllocationState> {
-    use AllocationState::{
-        Cancelled, Completed, Failed, Held, Leaving, Lost, Queued, Running, Suspended, TimeLimit, Unknown,
-    };
-    Some(match name {
-        // Blanks may be underlines.
-        "PENDING" if HELD.contains(&&*reason.replace('_', " ")) => Held,
-        "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"
-        | "SPECIAL_EXIT" | "qw" | "hqw" | "Rq" | "Q" | "H" | "W" | "PEND" | "PSUSP" | "1" | "queued" => {
-            Queued
-        }
-        "Eqw" | "5" | "held" => Held,
-        "RUNNING" | "SIGNALING" | "RESIZING" | "t" | "r" | "Rr" | "Rt" | "hr" | "R" | "B" | "RUN" | "2"
-        | "6" | "running" => Running,
-        "SUSPENDED" | "STOPPED" | "s" | "S" | "T" | "Rs" | "USUSP" | "SSUSP" | "7" | "suspended" => Suspended,
-        "COMPLETING" | "STAGE_OUT" | "dr" | "dt" | "dRr" | "E" | "leaving" => Leaving,
-        "COMPLETED" => Completed,
-        "CANCELLED" | "PREEMPTED" | "REVOKED" => Cancelled,
-        "TIMEOUT" | "DEADLINE" => TimeLimit,
-        "FAILED" | "OUT_OF_MEMORY" => Failed,
-        "NODE_FAIL" | "BOOT_FAIL" => Lost,
-        "X" | "F" | "C" | "DONE" | "EXIT" | "3" | "4" | "ended" => return None,
-        _ => Unknown,
-    })
+    // Blanks may be underlines.
+    if name == "PENDING" && HELD.contains(&&*reason.replace('_', " ")) {
+        return Some(AllocationState::Held);
+    }
+    let is_among = |names: &str| names.split(' ').any(|known| known == name);
+    let state = STATES.iter().find(|(_, names)| is_among(names)).map(|(state, _)| *state);
+    state.or_else(|| (!is_among(ENDED)).then_some(AllocationState::Unknown))
 }
 
 #[cfg(test)]

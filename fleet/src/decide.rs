@@ -312,12 +312,8 @@ pub fn wanted(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand
         return 0;
     }
     let alive = state.count(AllocationState::is_alive);
-    let cap = state.cap.map_or(
-        u64::MAX,
-        |(most, probe_at)| {
-            if now < probe_at { most } else { most.max(alive) + 1 }
-        },
-    );
+    let cap = |(most, probe_at): (u64, UnixSeconds)| if now < probe_at { most } else { most.max(alive) + 1 };
+    let cap = state.cap.map_or(u64::MAX, cap);
     let is_fresh =
         |a: &&Allocation| a.state == AllocationState::Running && now.saturating_sub(a.since) < START_S;
     let fresh = state.allocations.values().filter(is_fresh).count() as u64;

@@ -8,7 +8,7 @@
 
 pub mod credential;
 pub mod id;
-pub mod json;
+mod json;
 pub mod kernel;
 pub mod message;
 pub mod name;

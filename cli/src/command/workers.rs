@@ -48,8 +48,8 @@ impl WorkersCommand {
             }
             (Target::Database(db), _) => {
                 let workers = read(&db, async |reader| Ok(reader.workers().await?)).await?;
-                let rows = workers.iter().map(|worker| about(worker).to_vec()).collect();
-                (json!(workers), [&HEADS[..4], &HEADS[10..]].concat(), rows)
+                let rows = workers.iter().map(|worker| about(worker, "").to_vec()).collect();
+                (json!(workers), [&HEADS[..4], &HEADS[9..]].concat(), rows)
             }
         };
         if self.json.json {
@@ -79,28 +79,28 @@ const HEADS: [&str; 11] = [
     "DEVICE",
 ];
 
-/// What is known of a worker that is not there, too: its number, name, threads, kernel and device.
-fn about(worker: &Worker) -> [String; 5] {
-    let Worker { id, name, credential, kernels, device, threads, .. } = worker;
+/// What is known of a worker that is not there, too: its number, name, threads, kernel, state, if it is not this one, and device.
+fn about(worker: &Worker, state: &str) -> [String; 6] {
+    let Worker { id, name, credential, kernels, device, threads, distrusted, .. } = worker;
     // Where workers have credentials of their own, that too.
     let name = if credential.is_shared() { name.clone() } else { format!("{name} of {credential}") };
     let kernel = kernels.first().cloned().unwrap_or_default();
-    [id.to_string(), name, threads.to_string(), kernel, device.clone()]
+    let state = distrusted.as_ref().map_or_else(|| state.to_owned(), |reason| format!("untrusted: {reason}"));
+    [id.to_string(), name, threads.to_string(), kernel, state, device.clone()]
 }
 
 /// What lists tell of a worker, under [`HEADS`].
 pub(super) fn row(worker: &WorkerStatus) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let silent = span(worker.silent_ms as f64 / 1e3);
-    let state = match &worker.distrusted {
-        Some(reason) => format!("untrusted: {reason}"),
-        None if !worker.present => "gone".to_owned(),
-        None if worker.draining => "draining".to_owned(),
-        None if worker.leases == 0 => "idle".to_owned(),
-        None => "counting".to_owned(),
+    let state = match worker {
+        WorkerStatus { present: false, .. } => "gone",
+        WorkerStatus { draining: true, .. } => "draining",
+        WorkerStatus { leases: 0, .. } => "idle",
+        _ => "counting",
     };
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
-    let [id, name, threads, kernel, device] = about(&worker.about);
+    let [id, name, threads, kernel, state, device] = about(&worker.about, state);
     vec![
         id,
         name,

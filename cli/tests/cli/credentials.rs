@@ -47,6 +47,15 @@ fn each_owner_of_workers_has_a_token() {
     assert_eq!(said, "every machine of lab is untrusted: it gets no more jobs\n");
     let sent_away = eventually("it is told", || (!lab.is_running()).then(|| lab.end()));
     assert!(sent_away.stderr.contains("nqueens distrust --undo --credential 'lab'"), "{}", sent_away.stderr);
+    // The database knows it, too.
+    for at in [&*at, "--db queens.db"] {
+        let workers = place.stdout(&format!("workers {at}"));
+        let [west, east] = ["west of lab", "east of club"].map(|name| {
+            let line = workers.lines().find(|line| line.contains(name)).expect(name);
+            line.contains("untrusted: an operator said so")
+        });
+        assert_eq!([west, east], [true, false], "{workers}");
+    }
     let said = place.stdout(&format!("distrust --undo --credential lab {at} --json"));
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said, serde_json::json!({ "machine": null, "credential": "lab", "trusted": true }));

@@ -96,11 +96,11 @@ fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl
 
 #[test]
 fn whoever_comes_too_often_under_one_token_waits() {
-    let (place, coordinator) = cluster("--registrations-per-hour 1");
+    let (place, coordinator) = cluster("--workers-max 1");
     let _first = worker(&place, "--spool one");
     eventually("it is there", || (workers(&place, &coordinator, "").len() == 1).then_some(()));
     let mut second = worker(&place, "--spool two");
-    let told = "too many registrations under this token";
+    let told = "1 workers of credential shared are registered and alive; no more may be";
     eventually("it is told", || second.said().contains(told).then_some(()));
     assert!(second.is_running() && workers(&place, &coordinator, "").len() == 1);
 }
@@ -190,7 +190,7 @@ fn series_end_with_a_worker_and_go_on_with_the_next() {
         let line = body.lines().find(|line| line.starts_with(name)).map(str::to_owned)?;
         line.rsplit_once(' ')?.1.parse::<f64>().ok()
     };
-    let series = "nqueens_worker_results_total{name=\"west\",credential=\"shared\"}";
+    let series = "nqueens_worker_results_total{credential=\"shared\",name=\"west\"}";
     operator(&place, &coordinator, "submit 8 --plan rows --job-states 10");
     let results = |spool: &str| {
         let mut west = worker(&place, &format!("--name west --spool {spool}"));

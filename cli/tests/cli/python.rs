@@ -32,18 +32,17 @@ fn the_module_passes_its_tests() {
     assert!(told.ends_with("\nOK\n") && !told.contains("Ran 0 tests"), "{told}");
 }
 
-#[test]
-fn the_notebook_runs() {
-    if !["nbclient", "ipykernel", "matplotlib", "pandas"].into_iter().all(has_module) {
-        return;
-    }
+/// What a notebook shows where it is executed. It is kept without that.
+fn executed(notebook: &str, settings: &[(&str, &str)]) -> Vec<Value> {
     let place = Place::new();
     let run = "import nbclient, nbformat, sys
 notebook = nbformat.read(sys.argv[1], 4)
 nbclient.NotebookClient(notebook, timeout=300).execute()
 nbformat.write(notebook, 'executed.ipynb')";
-    let notebook = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/growth.ipynb");
-    let outcome = Outcome::of(python(&place).args(["-c", run, notebook]).env("IPYTHONDIR", place.path("i")));
+    let notebook = Path::new(MODULE).with_file_name("examples").join(notebook);
+    let mut command = python(&place);
+    command.args(["-c", run]).arg(&notebook).envs(settings.iter().copied());
+    let outcome = Outcome::of(command.env("IPYTHONDIR", place.path("i")));
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 
     let read = |path: &Path| -> Value {
@@ -53,12 +52,27 @@ nbformat.write(notebook, 'executed.ipynb')";
         let cells = notebook["cells"].as_array().expect("cells").iter();
         cells.filter_map(|cell| cell["outputs"].as_array().cloned()).flatten().collect()
     };
-    assert!(outputs(&read(notebook.as_ref())).is_empty(), "it is kept without its outputs");
-    let made = outputs(&read(&place.path("executed.ipynb")));
+    assert!(outputs(&read(&notebook)).is_empty(), "it is kept without its outputs");
+    outputs(&read(&place.path("executed.ipynb")))
+}
+
+#[test]
+fn the_notebooks_run() {
+    if !["nbclient", "ipykernel", "matplotlib", "pandas"].into_iter().all(has_module) {
+        return;
+    }
+    let made = executed("growth.ipynb", &[]);
     let pictures = made.iter().filter(|output| output["data"]["image/png"].is_string()).count();
     assert_eq!(pictures, 3, "growth, estimates, progress");
     let printed: String = made.iter().map(|output| output["text"].to_string()).collect();
     for said in ["18 of 18 intervals hold the published count", "jobs, 95,815,104 solutions"] {
         assert!(printed.contains(said), "{printed}");
     }
+
+    let made = executed("records.ipynb", &[("UP_TO", "12"), ("REPEATS", "1")]);
+    let printed: String = made.iter().map(|output| output["text"].to_string()).collect();
+    assert!(printed.contains("14,200  border     6"), "{printed}");
+    let tables: Vec<_> =
+        made.iter().filter_map(|output| output["data"]["text/plain"].as_array()).map(Vec::len).collect();
+    assert!(tables.len() == 2 && tables.iter().all(|lines| *lines >= 5), "run and bench, plans: {tables:?}");
 }

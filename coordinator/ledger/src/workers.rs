@@ -104,13 +104,17 @@ pub struct WorkerRow {
     pub registration: Registration,
     pub credential: Credential,
     pub registered_at: WallTime,
+    /// Why its machine, or its credential, gets no more jobs.
+    pub distrusted: Option<String>,
 }
 
 /// All workers that ever registered, oldest first.
 pub async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
     let rows = query!(
-        "SELECT id, instance, secret, name, credential, build, kernels, threads, registered_at, family, device, states_per_s
-         FROM worker ORDER BY id"
+        r#"SELECT id AS "id!", instance, secret, name, credential, build, kernels, threads, registered_at, family, device,
+                  states_per_s, (SELECT max(distrusted) FROM machine WHERE machine.credential = worker.credential
+                                 AND machine.name IN (worker.name, '')) AS "distrusted: String"
+           FROM worker ORDER BY id"#
     );
     let rows = rows.fetch_all(db).await?;
     rows.into_iter()
@@ -134,7 +138,8 @@ pub async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
             let secret = row.secret.try_into().map_err(|_| damaged("worker.secret has not 16 bytes"))?;
             let session = Session { worker: worker_id(row.id)?, secret };
             let credential = credential(&row.credential)?;
-            Ok(WorkerRow { session, registration, credential, registered_at: row.registered_at })
+            let (registered_at, distrusted) = (row.registered_at, row.distrusted);
+            Ok(WorkerRow { session, registration, credential, registered_at, distrusted })
         })
         .collect()
 }

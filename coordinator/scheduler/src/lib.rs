@@ -26,7 +26,7 @@ pub use change::{Change, JudgedResult, Recount};
 pub use dispatch::{
     Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, Crew, Differing, Dispatch, Held, InDoubt,
     JobState, JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Outcast, Pace, Policy, Run,
-    RunSettings, Sums, Task, Why, Worker,
+    RunSettings, Sums, Task, Why, Worker, shared_work,
 };
 pub use new_event::{NewEvent, Stalls};
 pub use refusal::Refusal;

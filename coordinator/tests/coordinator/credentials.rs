@@ -65,7 +65,7 @@ async fn names_of_one_credential_outvote_nobody() {
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     assert_eq!(row.outcome.unwrap().total, 92);
     let workers = house.coordinator.operator().workers().await.unwrap();
-    let untrusted: Vec<_> = workers.iter().filter(|worker| worker.distrusted.is_some()).collect();
+    let untrusted: Vec<_> = workers.iter().filter(|worker| worker.about.distrusted.is_some()).collect();
     assert!(!untrusted.is_empty());
     assert!(untrusted.iter().all(|worker| worker.about.credential.as_str() == "lab"), "{untrusted:?}");
     house.close().await;

@@ -81,7 +81,11 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     assert_eq!(row.outcome.unwrap().total, 352);
     for worker in house.coordinator.operator().workers().await.unwrap() {
         let is_liar = worker.about.id.get() == liar_id;
-        assert_eq!((worker.distrusted.is_some(), worker.checks_failed > 0), (is_liar, is_liar), "{worker:?}");
+        assert_eq!(
+            (worker.about.distrusted.is_some(), worker.checks_failed > 0),
+            (is_liar, is_liar),
+            "{worker:?}"
+        );
     }
     let events = house.coordinator.operator().events();
     let told = events.borrow().iter().filter(|event| event.kind == EventKind::MachineDistrusted).count();

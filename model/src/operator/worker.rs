@@ -83,6 +83,8 @@ pub struct Worker {
     pub threads: u32,
     #[serde(rename = "registered_at_ms")]
     pub registered_at: WallTime,
+    /// Why its machine gets no more jobs; `None` while it is trusted.
+    pub distrusted: Option<String>,
 }
 
 /// A worker that was seen since the coordinator started.
@@ -104,13 +106,11 @@ pub struct WorkerStatus {
     /// Checks that its machine passed.
     pub checks_passed: u64,
     pub checks_failed: u64,
-    /// Why its machine gets no more jobs; `None` while it is trusted.
-    pub distrusted: Option<String>,
 }
 
 impl WorkerStatus {
     /// Whether lists show it: while it is present, and while its machine is untrusted.
     pub fn is_listed(&self) -> bool {
-        self.present || self.distrusted.is_some()
+        self.present || self.about.distrusted.is_some()
     }
 }

@@ -126,7 +126,8 @@ pub(super) fn lead(
 pub(super) async fn demand(client: &mut OperatorClient) -> anyhow::Result<Demand> {
     let asked = async { anyhow::Ok((client.runs().await?, client.workers().await?)) };
     let (runs, workers) = timeout(ANSWER, asked).await.context("the coordinator does not answer")??;
-    let counts = |worker: &&WorkerStatus| worker.present && !worker.draining && worker.distrusted.is_none();
+    let counts =
+        |worker: &&WorkerStatus| worker.present && !worker.draining && worker.about.distrusted.is_none();
     let progress = || runs.iter().map(|run| &run.progress);
     let of = |counts: &[u32]| counts.iter().copied().map(u64::from).sum::<u64>();
     let open = progress().filter(|progress| progress.state == RunState::Active).map(|progress| {

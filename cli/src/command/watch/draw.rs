@@ -3,7 +3,7 @@
 use std::iter;
 
 use nqueens_model::numbers;
-use nqueens_model::operator::{Event, Progress, RunState, RunStatus, WallTime, WorkerStatus};
+use nqueens_model::operator::{Event, Progress, RunState, RunStatus, WallTime, Worker, WorkerStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -183,7 +183,8 @@ fn draw_workers(frame: &mut Frame, area: Rect, view: &View) {
 
 fn worker_row(worker: &WorkerStatus) -> TableRow<'static> {
     let style = match worker {
-        WorkerStatus { distrusted: Some(_), .. } | WorkerStatus { present: false, .. } => BAD,
+        WorkerStatus { about: Worker { distrusted: Some(_), .. }, .. }
+        | WorkerStatus { present: false, .. } => BAD,
         WorkerStatus { draining: true, .. } => DOUBTFUL,
         WorkerStatus { leases: 0, .. } => QUIET,
         _ => Style::new(),

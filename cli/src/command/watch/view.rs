@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Event, RunState, RunStatus, WorkerStatus};
+use nqueens_model::operator::{Event, RunState, RunStatus, Worker, WorkerStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::source::{Command, Snapshot};
@@ -175,7 +175,7 @@ fn urgency_of_run(run: &RunStatus) -> u8 {
 
 fn urgency_of_worker(worker: &WorkerStatus) -> u8 {
     match worker {
-        WorkerStatus { distrusted: Some(_), .. } => 0,
+        WorkerStatus { about: Worker { distrusted: Some(_), .. }, .. } => 0,
         WorkerStatus { present: false, .. } => 1,
         WorkerStatus { draining: true, .. } => 2,
         WorkerStatus { leases: 0, .. } => 3,

@@ -49,7 +49,7 @@ mod worker_summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nqueens_kernel::counts::Counts;
+use nqueens_kernel::counts::{Counts, to_f64};
 use nqueens_kernel::known::published;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
@@ -66,7 +66,7 @@ pub use review::{InDoubt, Outcast};
 pub use run::{Basis, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::{Machine, MachineReputation};
-pub use worker::{Busy, Crew, Pace, Worker};
+pub use worker::{Busy, Crew, Pace, Worker, shared_work};
 
 use checks::Checks;
 use lease::{ActiveLease, LeaseEnd};
@@ -317,9 +317,21 @@ impl Dispatch {
         let present = self.workers.iter().filter(|(_, worker)| self.is_present(now, worker));
         let present =
             present.map(|(id, worker)| (*id, worker.threads, worker.estimated_states_per_thread_second()));
-        let is_counted = |run: &&Run| run.state() == RunState::Active && !run.is_counted();
-        busy.crew = Crew::of(present, self.runs.values().filter(is_counted).count());
+        busy.crew = Crew::of(present, self.sharing().count());
         busy
+    }
+
+    /// The runs that share the workers.
+    fn sharing(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values().filter(|run| run.state() == RunState::Active && !run.is_counted())
+    }
+
+    /// Estimated states until the end of a run at its present speed: see [`shared_work`].
+    pub fn work_left(&self, run: &Run) -> f64 {
+        let left = |run: &Run| to_f64(run.sums().estimate - run.sums().estimate_done);
+        let is_other =
+            |other: &&Run| other.id() != run.id() && other.settings.priority == run.settings.priority;
+        shared_work(left(run), self.sharing().filter(is_other).map(left))
     }
 
     /// Whether somebody is counting a job of a run, as far as can be told: its leases may all wait behind others that their

@@ -71,6 +71,13 @@ impl Crew {
     }
 }
 
+/// Work until the end of a run at its present speed, where others share its workers evenly, of which this work is left: what one
+/// gets comes to the others when it ends, so that each gets no more than this run until then.
+pub fn shared_work(work: f64, others: impl Iterator<Item = f64>) -> f64 {
+    let (all, runs) = others.fold((work, 1.0), |(all, runs), other| (all + other.min(work), runs + 1.0));
+    all / runs
+}
+
 /// Threads of a worker without results that are believed.
 const THREADS_UNSEEN: u32 = 64;
 

@@ -76,6 +76,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
         device: "x86_64".to_owned(),
         threads: 4,
         registered_at: NOW,
+        distrusted: (number == 2).then(|| "test".to_owned()),
     };
     WorkerStatus {
         about,
@@ -87,7 +88,6 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
         draining: number == 3,
         checks_passed: 0,
         checks_failed: 0,
-        distrusted: (number == 2).then(|| "test".to_owned()),
     }
 }
 

@@ -99,6 +99,22 @@ fn a_run_is_counted_when_its_turn_at_a_worker_comes() {
     assert!(world.dispatch.is_counted(run_id()) && world.dispatch.is_counted(next.id));
 }
 
+/// Runs share the workers evenly: until one ends a larger one gets no more than it, and a smaller one is done.
+#[test]
+fn what_a_run_leaves_at_its_end_comes_to_the_others() {
+    let mut dispatch = Dispatch::new(Policy::default(), &[0; 32]);
+    let run = |id, priority| RunSettings { id: RunId::new(id).unwrap(), priority, ..settings(0) };
+    for (id, estimates) in [(1, [40, 50]), (2, [10, 20]), (3, [5, 10])] {
+        dispatch.add_run(Run::planned(&run(id, 0), &estimates));
+    }
+    dispatch.add_run(Run::planned(&run(4, 1), &[70]));
+    let left = |dispatch: &Dispatch, id| dispatch.work_left(dispatch.run(RunId::new(id).unwrap()).unwrap());
+    let all = |dispatch: &Dispatch| [1, 2, 3, 4].map(|id| left(dispatch, id));
+    assert_eq!(all(&dispatch), [45.0, 25.0, 15.0, 70.0]);
+    dispatch.set_run_state(RunId::new(1).unwrap(), RunState::Paused);
+    assert_eq!(all(&dispatch)[1..], [22.5, 15.0, 70.0], "one that is paused takes nothing");
+}
+
 /// Heartbeats alone do not keep a lease for ever: the counting has to move.
 #[test]
 fn a_worker_that_only_beats_loses_its_leases() {

@@ -1,12 +1,13 @@
 //! Recorded runs, replayed: how often the interval held the time that was really left.
 //!
 //! A recording has the results of a run: when each was reported, by which worker, its estimated work, and its time in microseconds.
-//! `+` is a worker that comes, with its threads, `-` one that is missed, `=` the number of runs that share them.
+//! `+` is a worker that comes, with its threads, `-` one that is missed. `=` is another run that shares them, with its work; of that
+//! `~` is done, until it ends.
 
 use std::collections::BTreeMap;
 
 use nqueens_model::id::WorkerId;
-use nqueens_scheduler::Pace;
+use nqueens_scheduler::{Pace, shared_work};
 
 use super::*;
 
@@ -38,12 +39,13 @@ fn replay(recording: &str) -> Vec<Sample> {
     let all = number(recording.split(' ').nth(1).expect("all work"));
     let end = lines().last().map(|last| number(last[0])).expect("a result");
     let mut workers = BTreeMap::<WorkerId, (u32, Pace)>::new();
-    let (mut sums, mut runs, mut samples) = (Sums { leased: 1, ..Sums::default() }, 1, Vec::new());
+    let (mut sums, mut other, mut samples) = (Sums { leased: 1, ..Sums::default() }, 0, Vec::new());
     let (mut gauge, mut sample_at) = (Gauge::at(0, &sums), FROM_MS);
     for line in lines() {
         let at = number(line[0]);
         while sample_at < at {
             let work = to_f64(u128::from(all) - sums.estimate_done);
+            let work = shared_work(work, (other > 0).then(|| to_f64(other)).into_iter());
             #[expect(clippy::cast_precision_loss, reason = "seconds")]
             let left_s = (end - sample_at) as f64 / 1e3;
             samples.extend(gauge.read().map(|found| Sample { left_s, said: found.time_left_s(work) }));
@@ -55,7 +57,8 @@ fn replay(recording: &str) -> Vec<Sample> {
                 workers.insert(worker(line[2]), (threads, Pace::default()));
             }
             "-" => drop(workers.remove(&worker(line[2]))),
-            "=" => runs = usize::try_from(number(line[2])).expect("few"),
+            "=" => other = number(line[2]),
+            "~" => other -= number(line[2]),
             name => {
                 let (estimate, elapsed_us) = (number(line[2]), number(line[3]));
                 if let Some((threads, pace)) = workers.get_mut(&worker(name)) {
@@ -68,7 +71,7 @@ fn replay(recording: &str) -> Vec<Sample> {
             }
         }
         let members = workers.iter().map(|(id, (threads, pace))| (*id, *threads, pace.of_thread()));
-        let crew = Crew::of(members, runs);
+        let crew = Crew::of(members, if other > 0 { 2 } else { 1 });
         let threads = workers.values().map(|(threads, _)| u64::from(*threads)).sum();
         gauge.note(at, &sums, &Busy { threads, crew, ..Busy::default() }, || true);
     }
