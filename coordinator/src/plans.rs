@@ -47,7 +47,7 @@ impl UnplannedRun {
         let RunSettings { id, plan, .. } = self.settings;
         // What was expected may have been too few.
         let jobs = self.expected.max(self.stored);
-        let run = RunProgress::new(id, plan, RunState::Planning, jobs, Sums::default());
+        let run = RunProgress::new(id, plan, RunState::Planning, jobs, &Sums::default());
         RunProgress { planned: Some(self.stored), ..run }
     }
 

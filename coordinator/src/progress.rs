@@ -103,14 +103,14 @@ pub struct RunProgress {
 
 impl RunProgress {
     /// One that nobody counts.
-    pub(crate) fn new(id: RunId, plan: Plan, state: RunState, jobs: u32, sums: Sums) -> Self {
+    pub(crate) fn new(id: RunId, plan: Plan, state: RunState, jobs: u32, sums: &Sums) -> Self {
         Self {
             id,
             plan,
             state,
             jobs,
             planned: None,
-            sums,
+            sums: *sums,
             measured: None,
             threads: None,
             workers: 0,
@@ -123,7 +123,7 @@ impl RunProgress {
 
     /// From its sums alone nobody can tell how fast it goes.
     pub(crate) fn of(run: &Run) -> Self {
-        Self::new(run.id(), *run.plan(), run.state(), run.jobs(), *run.sums())
+        Self::new(run.id(), *run.plan(), run.state(), run.jobs(), run.sums())
     }
 
     /// The run in full; its state is the row's.
@@ -313,7 +313,7 @@ mod tests {
             }
         }
         let plan = Plan::with_states_per_job(BoardSize::MAX, PlanKind::Border, 1);
-        let run = RunProgress::new(RunId::from_random(1), plan, RunState::Active, 400, sums);
+        let run = RunProgress::new(RunId::from_random(1), plan, RunState::Active, 400, &sums);
         (RunProgress { recounts_wanted: Some(60), ..run }, total)
     }
 
