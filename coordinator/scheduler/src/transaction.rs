@@ -130,7 +130,7 @@ impl Transaction<'_> {
         let void = self.scheduler.dispatch.doubt(machine, in_doubt);
         let jobs = void.len();
         self.news.push(NewEvent::distrusted(machine, reason, jobs));
-        error!(%machine, reason, jobs, "machine is untrusted: it gets no more jobs, and its results that nobody else has \
+        warn!(%machine, reason, jobs, "machine is untrusted: it gets no more jobs, and its results that nobody else has \
                                         confirmed are counted again");
         self.void(void);
     }

@@ -10,8 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor};
 
 /// A ledger with a run whose jobs' prefixes take so many bytes each; they mean nothing.
 async fn bulky(plan: Plan, bytes: usize) -> (Ledger, usize) {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(plan, 0).await.unwrap();
     house.close().await;
     let mut connection = ledger.connect().await;
@@ -49,8 +48,7 @@ async fn leases_that_do_not_fit_wait_for_the_next_answer() {
     let numbers: BTreeSet<_> = held.iter().filter_map(|held| Some(held.token?.job)).collect();
     assert_eq!(numbers.len(), jobs, "each job once");
     assert_eq!(ledger.ask("SELECT count(*) FROM job WHERE failures + lapses > 0").await, ["0"], "at no cost");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -60,6 +58,5 @@ async fn a_job_that_is_larger_than_it_should_be_goes_alone() {
     let mut worker = house.worker(1).await;
     let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 3, ..v1::SyncRequest::default() };
     assert_eq!(worker.sync(sync).await.unwrap().leases.len(), 1);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

@@ -56,8 +56,7 @@ async fn random_boards_have_as_many_solutions_as_are_listed() {
         found += total;
     }
     assert!(found > 20, "not all of them are hopeless: {found}");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
     let reader = Reader::open(&ledger.path).await.unwrap();
     reader.examine().await.unwrap();
     reader.close().await;
@@ -89,14 +88,12 @@ async fn a_run_goes_on_where_its_coordinator_stopped() {
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     let listed = run.plan.cells().unwrap().solutions().count() as u128;
     assert_eq!(row.outcome.unwrap().total, listed);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn another_board_is_another_submission() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (_ledger, house) = House::fresh().await;
     let operator = house.coordinator.operator();
     operator.submit_once(submission("....\n..#.\n....\n....")).await.unwrap();
     let other = operator.submit_once(submission("....\n.#..\n....\n....")).await.unwrap_err();
@@ -106,8 +103,7 @@ async fn another_board_is_another_submission() {
 
 #[tokio::test]
 async fn counts_that_can_not_be_right_are_refused() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (_ledger, house) = House::fresh().await;
     house.coordinator.operator().submit_once(submission("....\n..#.\n....\n....")).await.unwrap();
     let lies: [fn(v1::JobResult) -> v1::JobResult; 3] = [
         |right| v1::JobResult { solutions: 100, ..right },

@@ -63,6 +63,13 @@ impl House {
         Self::guarded(path, policy, &Access::default()).await
     }
 
+    /// One with a new database.
+    pub(crate) async fn fresh() -> (Ledger, Self) {
+        let ledger = Ledger::new();
+        let house = Self::open(&ledger.path, Policy::default()).await;
+        (ledger, house)
+    }
+
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
         let pace = Timing { policy: Policy { beat_ms: 1_234, ..policy }, ..Timing::default() };
@@ -86,6 +93,12 @@ impl House {
         drop(self.stop);
         self.serving.await.unwrap();
         self.coordinator.close().await;
+    }
+
+    /// Ends the last one, and looks at what it leaves.
+    pub(crate) async fn end(self, ledger: &Ledger) {
+        self.close().await;
+        ledger.audit().await;
     }
 
     /// Where it listens.

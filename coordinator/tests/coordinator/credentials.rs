@@ -68,8 +68,7 @@ async fn names_of_one_credential_outvote_nobody() {
     let untrusted: Vec<_> = workers.iter().filter(|worker| worker.about.distrusted.is_some()).collect();
     assert!(!untrusted.is_empty());
     assert!(untrusted.iter().all(|worker| worker.about.credential.as_str() == "lab"), "{untrusted:?}");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// One worker failed every job three times within 0.08 seconds, and all were in quarantine.
@@ -98,8 +97,7 @@ async fn who_fails_everything_stops_nothing() {
         other.report(&results).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -164,8 +162,7 @@ async fn trust_is_of_a_name_under_a_credential() {
     club.sync(v1::SyncRequest::default()).await.unwrap();
     set_trust(MachineName::All { credential: of_lab }, true).await;
     lab.sync(v1::SyncRequest::default()).await.unwrap();
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Results for jobs that were never leased to whoever reports them, or to anybody: 1,000 of 1,000 were accepted in one call.
@@ -188,8 +185,7 @@ async fn a_result_needs_a_ticket_of_its_own_credential() {
     assert_eq!(ledger.ask("SELECT credential || ' ' || refused FROM machine").await, ["club 12"]);
     let right: Vec<_> = leases.iter().map(honest).collect();
     assert_eq!(honest_one.report(&right).await, [v1::Verdict::Accepted; 4], "they are still its own");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Two owners who agreed on every lie confirmed each other.
@@ -221,8 +217,7 @@ async fn credentials_that_collude_are_found_by_recounts() {
     let standing = "SELECT count(*) FROM result JOIN worker ON worker.id = worker
                     WHERE verdict = 'accepted' AND credential <> '(the coordinator)'";
     assert_eq!(ledger.ask(standing).await, ["0"], "nothing stands of who is out");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// One worker held 2,461 of 2,461 jobs by claiming speed, and names of one owner held both leases of a job.

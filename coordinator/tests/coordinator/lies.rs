@@ -90,8 +90,7 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     let events = house.coordinator.operator().events();
     let told = events.borrow().iter().filter(|event| event.kind == EventKind::MachineDistrusted).count();
     assert_eq!(told, 1, "{:?}", events.borrow());
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
     refusal
 }
 
@@ -137,8 +136,7 @@ async fn count_all(worker: &mut Worker, lie: impl Fn(v1::JobResult) -> v1::JobRe
 
 #[tokio::test]
 async fn every_job_is_counted_by_two_machines_each_its_own_image() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = submit(&house, rows_8(), ALWAYS).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let first = count_all(&mut one, |right| right).await;
@@ -154,8 +152,7 @@ async fn every_job_is_counted_by_two_machines_each_its_own_image() {
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.agreed, checks.settled, checks.unmade), (0, 8, 0, 0));
     assert_eq!(ledger.verdicts().await, [vec!["accepted"; 8], vec!["duplicate"; 8]].concat());
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// A second count that differs is decided by nobody but the coordinator, also after a restart.
@@ -195,8 +192,7 @@ async fn the_coordinator_decides_what_two_dispute() {
             count_all(&mut three, |right| right).await;
         }
         assert_eq!(ledger.ask("SELECT total FROM run").await, ["92"]);
-        house.close().await;
-        ledger.audit().await;
+        house.end(&ledger).await;
     }
 }
 
@@ -256,8 +252,7 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
     operator.ask(set_trust("worker 2", false)).await.unwrap();
     denied(house.known_worker(&two).await.sync(v1::SyncRequest::default()).await.unwrap_err());
     assert!(house.progress(run.id).sums.done > 0);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -277,8 +272,7 @@ async fn second_counts_stay_unmade_where_there_is_one_machine_alone() {
     one.report(&results[7..]).await;
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.unmade), (0, 8));
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 
     // Later somebody comes, and an operator asks again. A voided result takes its second count along.
     let house = House::open(&ledger.path, Policy::default()).await;
@@ -299,15 +293,13 @@ async fn second_counts_stay_unmade_where_there_is_one_machine_alone() {
     let run = house.wait_for(run.id, |run| run.state == RunState::Done).await;
     assert_eq!(run.sums.checks, CheckCounts { agreed: 8, ..run.sums.checks });
     assert_eq!((run.sums.checks.open, run.sums.checks.unmade), (0, 0));
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Whoever takes a cluster's database to count on alone knows that nobody else will come.
 #[tokio::test]
 async fn nobody_is_waited_for_who_is_known_to_be_gone() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = submit(&house, rows_8(), ALWAYS).await;
     let (mut one, _two) = (house.worker(1).await, house.worker(2).await);
     let results: Vec<_> = one.take(8).await.iter().map(honest).collect();
@@ -320,14 +312,12 @@ async fn nobody_is_waited_for_who_is_known_to_be_gone() {
     house.coordinator.operator().ask(request::release_all()).await.unwrap();
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.unmade), (0, 8));
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn results_are_taken_back_and_stay_in_the_ledger() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = submit(&house, rows_8(), 0).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let some = one.take(3).await;
@@ -362,8 +352,7 @@ async fn results_are_taken_back_and_stay_in_the_ledger() {
     let verdicts =
         ledger.ask("SELECT verdict || ' ' || count(*) FROM result GROUP BY verdict ORDER BY verdict").await;
     assert_eq!(verdicts, ["accepted 8", "voided 4"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -386,6 +375,5 @@ async fn the_coordinator_counts_some_jobs_itself() {
     assert_eq!(ledger.ask(accepted).await, ["(the coordinator)"]);
     let distrusted = ledger.ask("SELECT name FROM machine WHERE distrusted IS NOT NULL").await;
     assert_eq!(distrusted, ["worker 1"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

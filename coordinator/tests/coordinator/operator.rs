@@ -21,8 +21,7 @@ use tonic::{Code, Request, Status};
 
 #[tokio::test]
 async fn a_run_is_submitted_once_and_counted() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     // Both at once, and once more later: it is the same request.
     let other = operator(&house).await;
@@ -50,14 +49,12 @@ async fn a_run_is_submitted_once_and_counted() {
     assert_eq!(refusal(refused).0, 409);
     let told: CoordinatorStatus = client.0.get("/v1/coordinator").await.unwrap();
     assert_eq!(told.build, "test 1.0");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn total_and_time_left_are_estimated_while_it_counts() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let plan = Plan::with_states_per_job(rows_8().n(), PlanKind::Rows, 4);
     let run = client.submit(Submission { plan, ..submission(1) }).await.unwrap().progress;
@@ -95,14 +92,12 @@ async fn total_and_time_left_are_estimated_while_it_counts() {
     house.wait_for(id, |run| run.state == RunState::Done).await;
     let done = client.run(id).await.unwrap().progress;
     assert_eq!((done.estimated_total, done.speed, done.time_left_s), (None, None, None), "all is known");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn runs_are_paused_resumed_and_cancelled() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let run = client.submit(submission(1)).await.unwrap().progress.run;
     let mut worker = house.worker(1).await;
@@ -123,14 +118,12 @@ async fn runs_are_paused_resumed_and_cancelled() {
     let (status, words) = refusal(client.set(run, RunState::Active).await.unwrap_err());
     assert_eq!(status, 409);
     assert!(words.ends_with("is cancelled; only active and paused runs can be changed"), "{words}");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn quarantined_jobs_are_counted_anew() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let twice = Submission { replicate_ppm: 1_000_000, ..submission(1) };
     let run = client.submit(twice).await.unwrap().progress.run;
@@ -145,14 +138,12 @@ async fn quarantined_jobs_are_counted_anew() {
     one.count_all().await;
     two.count_all_as(v1::Verdict::Duplicate).await;
     house.wait_for(run, |run| run.state == RunState::Done).await;
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn workers_are_listed_and_drained() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     client.submit(submission(1)).await.unwrap();
     let mut worker = house.worker(7).await;
@@ -170,14 +161,12 @@ async fn workers_are_listed_and_drained() {
     let answer =
         worker.sync(v1::SyncRequest { wanted_states: ALL, wanted_jobs: 9, ..Default::default() }).await;
     assert!(answer.unwrap().drain);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_and_changes_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let run = client.submit(submission(1)).await.unwrap().progress.run;
     let before = ledger.everything().await;
@@ -233,8 +222,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
     }
     assert_eq!(refusal(client.0.post::<()>("/v1/workers/0/drain", &()).await.unwrap_err()).0, 400);
     assert_eq!(ledger.everything().await, before);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 const WORKER: &str = "the-token-of-workers";
@@ -265,8 +253,7 @@ async fn by_hand(house: &House, path: &str, headers: &str) -> u16 {
 
 #[tokio::test]
 async fn web_pages_change_nothing_and_read_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let _worker = house.worker(1).await;
     let before = ledger.everything().await;
     let (read, change) = ("GET /v1/runs", "POST /v1/workers/1/drain");
@@ -283,8 +270,7 @@ async fn web_pages_change_nothing_and_read_nothing() {
     for call in [read, change] {
         assert_eq!(by_hand(&house, call, "host: localhost\r\n").await, 200, "{call}");
     }
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Each call of an operator with a token; each alone would change something, or tell something. The status of each answer.
@@ -350,8 +336,7 @@ async fn tokens_open_their_own_door_and_no_other() {
 
     assert_eq!(codes(&workers_calls(&house, Some(WORKER)).await), [Code::Ok; 2]);
     assert_eq!(operators_calls(&house, Some(OPERATOR), run).await, [200; 11]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[test]
@@ -366,8 +351,7 @@ fn workers_and_operators_never_share_a_token() {
 
 #[tokio::test]
 async fn connections_that_say_nothing_do_not_keep_it_from_closing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let silent = tokio::net::TcpStream::connect(house.address()).await.unwrap();
     let idle = house.channel().await;
     let closing = tokio::time::timeout(Duration::from_mins(1), house.close());

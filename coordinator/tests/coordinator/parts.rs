@@ -55,8 +55,7 @@ async fn a_lie_in_one_part_of_a_large_job_is_found() {
     house.wait_for(run, |run| run.sums.done < all - 1).await;
     assert_ne!(ledger.ask("SELECT count(*) FROM result WHERE verdict = 'voided'").await, ["0"]);
     assert_eq!(ledger.ask("SELECT name FROM machine WHERE distrusted IS NOT NULL").await, ["worker 1"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -86,8 +85,7 @@ async fn honest_parts_are_confirmed_and_shown() {
         assert!(error.contains("append-only"), "{statement}: {error}");
     }
     connection.close().await.unwrap();
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -105,6 +103,5 @@ async fn results_that_do_not_tell_their_parts_are_counted_by_another_machine() {
     ];
     silent.report(&untold).await;
     house.wait_for(run, |run| run.sums.checks.open == 2).await;
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

@@ -24,8 +24,7 @@ async fn submit(client: &Operators, submission: Submission) -> Progress {
 
 #[tokio::test]
 async fn a_run_is_seen_while_it_is_planned_and_cancelled() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let run = client.submit(large(1)).await.unwrap();
     let seen = &run.progress;
@@ -81,14 +80,12 @@ async fn a_run_is_seen_while_it_is_planned_and_cancelled() {
     let client = operator(&house).await;
     assert_eq!(refusal(client.run(id).await.unwrap_err()).0, 404, "a restart drops it");
     assert_eq!(ledger.ask("SELECT count(*) FROM job").await, ["8"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn runs_that_wait_to_be_planned_are_few_and_can_be_cancelled() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     let mut runs = Vec::new();
     for request in 1..=16 {
@@ -105,8 +102,7 @@ async fn runs_that_wait_to_be_planned_are_few_and_can_be_cancelled() {
     let run = submit(&client, submission(18)).await.run;
     house.wait_for(run, |run| run.state == RunState::Active).await;
     assert_eq!(ledger.ask("SELECT count(*) FROM run").await, ["1"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// A coordinator that takes plans of so many jobs.
@@ -151,8 +147,7 @@ async fn a_plan_of_too_many_jobs_is_refused() {
         let (status, words) = refusal(operator(&house).await.submit(endless).await.unwrap_err());
         assert_eq!(status, 422, "{plan}: {words}");
     }
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// A number of pages of the database's file.
@@ -162,8 +157,7 @@ async fn pages(ledger: &Ledger, which: &str) -> u32 {
 
 #[tokio::test]
 async fn planning_ends_where_the_disk_gets_short_and_leaves_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let client = operator(&house).await;
     for request in 1..=2 {
         let run = submit(&client, large(request)).await.run;
@@ -197,6 +191,5 @@ async fn planning_ends_where_the_disk_gets_short_and_leaves_nothing() {
     let run = submit(&client, fine(20, 15)).await.run;
     let run = house.wait_for(run, |run| run.state == RunState::Active).await;
     assert!(run.jobs > 20_000 && pages(&ledger, "page_count").await == before, "{run:?}");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

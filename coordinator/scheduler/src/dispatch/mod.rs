@@ -317,21 +317,26 @@ impl Dispatch {
         let present = self.workers.iter().filter(|(_, worker)| self.is_present(now, worker));
         let present =
             present.map(|(id, worker)| (*id, worker.threads, worker.estimated_states_per_thread_second()));
-        busy.crew = Crew::of(present, self.sharing().count());
+        let highest = self.open().map(|run| run.settings.priority).max();
+        busy.crew = Crew::of(present, highest.map_or(0, |highest| self.sharing(highest).count()));
         busy
     }
 
-    /// The runs that share the workers.
-    fn sharing(&self) -> impl Iterator<Item = &Run> {
+    /// The runs that are not counted to their ends.
+    fn open(&self) -> impl Iterator<Item = &Run> {
         self.runs.values().filter(|run| run.state() == RunState::Active && !run.is_counted())
+    }
+
+    /// Those of a priority, which share the workers.
+    fn sharing(&self, priority: i32) -> impl Iterator<Item = &Run> {
+        self.open().filter(move |run| run.settings.priority == priority)
     }
 
     /// Estimated states until the end of a run at its present speed: see [`shared_work`].
     pub fn work_left(&self, run: &Run) -> f64 {
         let left = |run: &Run| to_f64(run.sums().estimate - run.sums().estimate_done);
-        let is_other =
-            |other: &&Run| other.id() != run.id() && other.settings.priority == run.settings.priority;
-        shared_work(left(run), self.sharing().filter(is_other).map(left))
+        let others = self.sharing(run.settings.priority).filter(|other| other.id() != run.id());
+        shared_work(left(run), others.map(left))
     }
 
     /// Whether somebody is counting a job of a run, as far as can be told: its leases may all wait behind others that their

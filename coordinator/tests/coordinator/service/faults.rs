@@ -1,16 +1,14 @@
 //! Engines that fail: what their workers say, and what operators are told of it.
 
-use nqueens_coordinator::Policy;
 use nqueens_model::operator::EventKind;
 use nqueens_proto::v1;
 
 use super::nothing;
-use crate::common::{House, Ledger};
+use crate::common::House;
 
 #[tokio::test]
 async fn each_fault_of_a_worker_is_an_event_once() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (_ledger, house) = House::fresh().await;
     let says = |faults: &[&str]| {
         let faults = faults.iter().map(|fault| (*fault).to_owned()).collect();
         v1::SyncRequest { faults, ..nothing() }

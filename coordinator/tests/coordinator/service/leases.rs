@@ -8,8 +8,7 @@ use crate::common::{ALL, House, Ledger, honest, rows_8};
 
 #[tokio::test]
 async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(3).await;
@@ -45,14 +44,12 @@ async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
     one.sync(theft).await.unwrap();
     assert_eq!(two.hold(&first).await.0, vec![]);
     assert_eq!(house.progress(run.id).sums.leased, 8);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn leases_come_back_and_leave_again_under_a_new_epoch() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(2).await;
@@ -69,8 +66,7 @@ async fn leases_come_back_and_leave_again_under_a_new_epoch() {
     assert_eq!(two.hold(&again).await.0, vec![]);
     let failures = "SELECT sum(failures) || ' ' || sum(lapses) || ' ' || sum(epoch) FROM job";
     assert_eq!(ledger.ask(failures).await, ["1 0 4"], "giving back costs nothing, failing one attempt");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -90,14 +86,12 @@ async fn an_ended_lease_is_revived_by_its_holder_and_fenced_from_others() {
     let results: Vec<_> = leases.iter().filter(|l| l.token.unwrap().job != taken).map(honest).collect();
     assert_eq!(one.report(&results).await, [Verdict::Accepted; 7]);
     assert_eq!(ledger.ask("SELECT max(epoch) FROM result").await, ["1"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn a_token_of_another_lease_moves_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     // The second job has had two leases: its first token is out of date.
@@ -129,6 +123,5 @@ async fn a_token_of_another_lease_moves_nothing() {
         assert_eq!(two.hold(std::slice::from_ref(&current)).await, (vec![], vec![]));
         assert_eq!(ledger.everything().await, before, "{token:?}");
     }
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

@@ -11,8 +11,7 @@ use crate::common::{House, Ledger, falsified, honest, rows_8};
 
 #[tokio::test]
 async fn everything_acknowledged_outlives_the_coordinator() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let twice = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm: 1_000_000 };
     let run = house.coordinator.operator().submit_once(twice).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
@@ -31,8 +30,7 @@ async fn everything_acknowledged_outlives_the_coordinator() {
     assert_eq!((after.state, after.sums), (progress.state, progress.sums));
     let sums = after.sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 1, 1));
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -58,14 +56,12 @@ async fn events_outlive_the_coordinator() {
     assert_eq!(operator.reader().events().await.unwrap(), *after);
     let last = *operator.reader().history(run.id).await.unwrap().last().unwrap();
     assert!((last.share_done - 1.0).abs() < 1e-9 && last.states_per_s > 0.0, "{last:?}");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let leases = worker.take(6).await;
@@ -99,8 +95,7 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[4..]).await, [Verdict::Duplicate; 2]);
     assert_eq!(ledger.ask("SELECT total FROM run").await, ["92"]);
     assert_eq!(ledger.ask("SELECT count(*) FROM coordinator").await, ["3"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -135,15 +130,13 @@ async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
         assert_eq!(worker.report(&results).await, [Verdict::Accepted; 2]);
         worker.count_all().await;
         house.wait_for(run.id, |run| run.state == RunState::Done).await;
-        house.close().await;
-        ledger.audit().await;
+        house.end(&ledger).await;
     }
 }
 
 #[tokio::test]
 async fn a_plan_cut_short_leaves_no_trace() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     house.close().await;
     let mut connection = ledger.connect().await;
@@ -158,14 +151,12 @@ async fn a_plan_cut_short_leaves_no_trace() {
     let runs = house.coordinator.operator().reader().runs().await.unwrap();
     assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
     assert_eq!(ledger.ask("SELECT count(*) FROM job WHERE run = 5").await, ["0"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn one_coordinator_a_database() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let second = Coordinator::open(&ledger.path, Timing::default(), "test 1.0").await;
     assert!(
         matches!(second.err(), Some(Error::Ledger(nqueens_ledger::Error::InUse(path))) if path == ledger.path)
@@ -181,8 +172,7 @@ async fn one_coordinator_a_database() {
 
 #[tokio::test]
 async fn times_in_the_ledger_ascend_whatever_the_clock_shows() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.worker(1).await;
     house.close().await;
     let far = 9_000_000_000_000_u64;

@@ -14,12 +14,11 @@ use tonic_prost::ProstCodec;
 use tonic_prost::prost::bytes::BufMut;
 
 use super::{nothing, returned};
-use crate::common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
+use crate::common::{ALL, House, falsified, honest, registration, rows_8};
 
 #[tokio::test]
 async fn registering_is_checked_and_happens_once() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let mut client = house.client().await;
     for protocol_version in [0, PROTOCOL_VERSION + 1] {
         let stranger = v1::RegisterRequest { protocol_version, ..registration(1) };
@@ -78,14 +77,12 @@ async fn registering_is_checked_and_happens_once() {
     house.close().await;
     let house = House::open(&ledger.path, Policy::default()).await;
     assert_eq!(house.worker(1).await.id, first, "in the coordinator's next life too");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn a_worker_that_nobody_knows_is_told_to_register() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (_ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut stranger = house.worker(1).await;
     stranger.id = 77;
@@ -100,8 +97,7 @@ async fn a_worker_that_nobody_knows_is_told_to_register() {
 /// Worker ids ascend, so that anybody can guess them. They are worth nothing without the secret.
 #[tokio::test]
 async fn nobody_speaks_for_another_worker() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut victim = house.worker(1).await;
     let leases = victim.take(3).await;
@@ -144,8 +140,7 @@ async fn nobody_speaks_for_another_worker() {
 /// The coordinator counts as a process that no worker can be.
 #[tokio::test]
 async fn no_worker_is_the_coordinator() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let own = v1::RegisterRequest { instance: vec![0; 16], ..registration(1) };
     let refusal = house.client().await.register(own).await.unwrap_err();
     assert_eq!(refusal.code(), Code::PermissionDenied);
@@ -156,8 +151,7 @@ async fn no_worker_is_the_coordinator() {
 
 #[tokio::test]
 async fn messages_beyond_the_limits_change_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let lease = worker.take(1).await.remove(0);
@@ -223,14 +217,12 @@ async fn messages_beyond_the_limits_change_nothing() {
     assert!(answer.acks.iter().all(|ack| ack.verdict() == Verdict::Accepted));
     assert_eq!((answer.acks.len(), answer.leases.len()), (BATCH_MAX, 7));
     assert_eq!(ledger.verdicts().await, ["accepted"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let lease = worker.take(1).await.remove(0);
@@ -271,8 +263,7 @@ async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
 
     assert_eq!(ledger.everything().await, before);
     assert_eq!(worker.report(&[honest(&lease)]).await, [Verdict::Accepted]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Sends bytes as they are, and leaves answers unread.
@@ -330,8 +321,7 @@ const CALLS: [&str; 2] = ["WorkerService/Register", "WorkerService/Sync"];
 
 #[tokio::test]
 async fn bytes_that_are_no_message_are_their_sender_s_mistake() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let before = ledger.everything().await;
     for call in CALLS {
         for bytes in MALFORMED {

@@ -8,8 +8,7 @@ use crate::common::{House, Ledger, falsified, honest, registration, rows_8};
 
 #[tokio::test]
 async fn a_result_counts_once_however_often_it_comes() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let results: Vec<_> = one.take(2).await.iter().map(honest).collect();
@@ -24,15 +23,13 @@ async fn a_result_counts_once_however_often_it_comes() {
     assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 0, 0));
     assert_eq!(sums.accepted.found.count8, u128::from(first.count8 + second.count8));
     assert_eq!(sums.accepted.states, u128::from(first.states + second.states));
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// Whoever counts by an engine that is not known here counts all the same, and the ledger has the engine's name.
 #[tokio::test]
 async fn engines_of_other_programs_keep_their_names() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let device = "NVIDIA H200".to_owned();
     let capability = v1::Capability { family: "dancing-links".to_owned(), device, states_per_s: 1 << 40 };
@@ -52,15 +49,13 @@ async fn engines_of_other_programs_keep_their_names() {
     assert_eq!(ledger.ask(workers).await, [foreign.as_str(), r#"["reference",null,null,null]"#]);
     let kernels = ledger.ask("SELECT kernel || ' ' || count(*) FROM result GROUP BY kernel").await;
     assert_eq!(kernels, ["cuda-sm90 4", "reference 4"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// One call of results that differ reopened 999 jobs, and took a finished run's total back.
 #[tokio::test]
 async fn no_call_of_a_worker_takes_back_what_was_accepted_or_finished() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let results: Vec<_> = one.take(8).await.iter().map(honest).collect();
@@ -78,15 +73,13 @@ async fn no_call_of_a_worker_takes_back_what_was_accepted_or_finished() {
     }
     assert_eq!(ledger.everything().await, before);
     assert_eq!(house.progress(run.id).state, RunState::Done);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 /// A time of 2^63-1 microseconds made a correct run fail `verify` for ever.
 #[tokio::test]
 async fn absurd_times_and_states_are_refused() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let most = i64::MAX as u64;
@@ -102,14 +95,12 @@ async fn absurd_times_and_states_are_refused() {
     }
     assert_eq!(ledger.verdicts().await, Vec::<String>::new());
     assert_eq!(ledger.ask("SELECT refused FROM machine").await, ["3"]);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn counts_that_cannot_be_right_put_their_machine_out() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let absurd = [
         // More orbits of 8 than the board has; symmetric ones where there are none; both at the limit of the wire.
@@ -128,14 +119,12 @@ async fn counts_that_cannot_be_right_put_their_machine_out() {
         assert!(worker.sync(v1::SyncRequest::default()).await.is_err(), "it is a proof by itself");
     }
     assert_eq!(ledger.verdicts().await, Vec::<String>::new());
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn results_of_nothing_that_was_given_out_are_not_kept() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let lease = worker.take(1).await.remove(0);
@@ -159,8 +148,7 @@ async fn results_of_nothing_that_was_given_out_are_not_kept() {
     assert_eq!(ledger.ask("SELECT refused FROM machine").await, ["6"]);
     assert_eq!(worker.report(&[right]).await, [Verdict::Accepted]);
     assert_eq!(house.progress(run.id).sums.done, 1);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -185,6 +173,5 @@ async fn late_work_is_not_thrown_away() {
     assert_eq!(two.report(&[late]).await, [Verdict::Duplicate]);
     assert_eq!(ledger.verdicts().await, ["accepted"; 2]);
     assert_eq!(house.progress(run.id).sums.done, 2);
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }

@@ -11,8 +11,7 @@ use crate::common::{House, Ledger, board, honest, rows_8};
 
 #[tokio::test]
 async fn a_run_driven_to_its_end_has_the_published_total() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let (rows, border) = (rows_8(), Plan::with_states_per_job(board(8), PlanKind::Border, 20));
     for plan in [rows, border] {
         let run = house.coordinator.operator().submit(plan, 0).await.unwrap();
@@ -31,14 +30,12 @@ async fn a_run_driven_to_its_end_has_the_published_total() {
             [status.waited(), status.took()].map(|time| i64::try_from(time.unwrap().as_millis()).unwrap());
         assert_eq!(times, [started - row.created_at, finished - started]);
     }
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
 async fn several_runs_and_workers_share_a_coordinator() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let mut runs = Vec::new();
     // The small boards have no job at all.
     for (n, states) in [(7, 10), (9, 100), (10, 300), (1, 1), (3, 1)] {
@@ -64,8 +61,7 @@ async fn several_runs_and_workers_share_a_coordinator() {
     let verdicts = ledger.verdicts().await;
     let jobs: u32 = runs.iter().map(|run| run.jobs).sum();
     assert_eq!(verdicts.len(), jobs as usize, "nothing is counted twice where nothing goes wrong");
-    house.close().await;
-    ledger.audit().await;
+    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -95,15 +91,13 @@ async fn a_plausible_lie_leaves_a_run_without_a_total() {
         let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
         assert_eq!((row.state, row.reason.as_deref(), row.outcome), (RunState::Failed, Some(reason), None));
         assert_eq!(house.worker(1).await.take(8).await, []);
-        house.close().await;
-        ledger.audit().await;
+        house.end(&ledger).await;
     }
 }
 
 #[tokio::test]
 async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
+    let (ledger, house) = House::fresh().await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let leases = worker.take(8).await;

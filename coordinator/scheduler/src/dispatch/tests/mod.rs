@@ -113,6 +113,12 @@ fn what_a_run_leaves_at_its_end_comes_to_the_others() {
     assert_eq!(all(&dispatch), ["45", "25", "15", "70"]);
     dispatch.set_run_state(RunId::new(1).unwrap(), RunState::Paused);
     assert_eq!(all(&dispatch)[1..], ["22.5", "15", "70"], "one that is paused takes nothing");
+    // A run that waits changes nothing for those of a higher priority.
+    let before = dispatch.busy(0).crew;
+    dispatch.add_run(Run::planned(&run(5, 0), &[1]));
+    assert_eq!(dispatch.busy(0).crew, before);
+    dispatch.add_run(Run::planned(&run(6, 1), &[1]));
+    assert_ne!(dispatch.busy(0).crew, before);
 }
 
 /// Heartbeats alone do not keep a lease for ever: the counting has to move.
