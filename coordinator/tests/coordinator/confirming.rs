@@ -43,7 +43,7 @@ async fn count(
     }
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     let live = house.coordinator.operator().run(run.id).await.unwrap();
-    house.end(&ledger).await;
+    house.end(ledger).await;
 
     // The next life says the same of it, and so does whoever reads the file.
     let house = House::open(&ledger.path, nqueens_coordinator::Policy::default()).await;
