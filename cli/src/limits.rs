@@ -31,6 +31,10 @@ pub(crate) struct ListenerLimits {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000, help_heading = LIMITS)]
     calls_per_second: u32,
 
+    /// Maximum worker registrations per hour under one token; each start of a worker is one
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
+    registrations_per_hour: u32,
+
     /// Close connections that do not read a response within this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60, help_heading = LIMITS)]
     answer_seconds: u32,
@@ -55,6 +59,7 @@ impl ListenerLimits {
             unauthenticated: limits.unauthenticated.min(most - connections).max(1),
             first_call: Duration::from_secs(self.first_call_seconds.into()),
             calls: Rate::a_second(self.calls_per_second),
+            registrations: Rate::an_hour(self.registrations_per_hour),
             write_timeout: Duration::from_secs(self.answer_seconds.into()),
         }
     }

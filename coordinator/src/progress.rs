@@ -35,15 +35,19 @@ impl Snapshot {
         unplanned: Vec<RunProgress>,
     ) -> Self {
         let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
-        let planned = dispatch.runs().map(|run| RunProgress {
-            measured: speeds.of(run),
-            threads: speeds.threads(run),
-            workers: speeds.workers(run),
-            work_left: dispatch.work_left(run),
-            recounts_wanted: Some(dispatch.recounts_wanted(run)),
-            recounts_wait_s: to_f64(u128::from(dispatch.recounts_wait_ms(run))) / 1e3,
-            is_over: run.state().is_open() && dispatch.is_over(now, run),
-            ..RunProgress::of(run)
+        let planned = dispatch.runs().map(|run| {
+            let measured = speeds.of(run);
+            RunProgress {
+                measured,
+                threads: speeds.threads(run),
+                workers: speeds.workers(run),
+                // Looks at all runs, for few of them.
+                work_left: measured.map_or(0.0, |_| dispatch.work_left(run)),
+                recounts_wanted: Some(dispatch.recounts_wanted(run)),
+                recounts_wait_s: to_f64(u128::from(dispatch.recounts_wait_ms(run))) / 1e3,
+                is_over: run.state().is_open() && dispatch.is_over(now, run),
+                ..RunProgress::of(run)
+            }
         });
         // One may just have been planned to its end.
         let unplanned = unplanned.into_iter().filter(|run| dispatch.run(run.id).is_none());
@@ -91,7 +95,7 @@ pub struct RunProgress {
     pub threads: Option<f64>,
     /// Workers that are present and hold leases of it.
     pub workers: usize,
-    /// Estimated states until its end at its present speed: of runs that share its workers, some may end before.
+    /// Of a run that is measured: estimated states until its end at its present speed. Runs that share its workers may end before.
     pub(crate) work_left: f64,
     /// Jobs, or parts of them, that the coordinator is to recount before there is a total; `None` where a ledger alone is known.
     pub(crate) recounts_wanted: Option<u32>,
@@ -114,7 +118,7 @@ impl RunProgress {
             measured: None,
             threads: None,
             workers: 0,
-            work_left: to_f64(sums.estimate.saturating_sub(sums.estimate_done)),
+            work_left: 0.0,
             recounts_wanted: None,
             recounts_wait_s: 0.0,
             is_over: false,

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status};
 
 use crate::error::Error;
 use crate::limits::CountLimits;
+use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -160,6 +161,9 @@ impl WorkerService for WorkerServer {
         &self,
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            caller.register()?;
+        }
         let (credential, wire) = (credential(&request), request.into_inner());
         if wire.protocol_version != PROTOCOL_VERSION {
             return Err(Status::failed_precondition(format!(

@@ -2,7 +2,6 @@
 //!
 //! Numbers that can outgrow 2^53 are decimal strings.
 
-use std::fmt::Display;
 use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
@@ -11,10 +10,10 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
+use nqueens_model::json::{optional_text, text};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
-use serde_with::{As, DisplayFromStr};
 use strum::IntoStaticStr;
 
 /// The version of the format; a file of another one is refused.
@@ -39,28 +38,28 @@ pub enum Line {
 #[serde(deny_unknown_fields)]
 pub struct Header {
     pub format: u32,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub run: RunId,
     #[serde(with = "board")]
     pub n: BoardSize,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub plan: PlanKind,
     /// The board of a plan `cells`, as it is drawn, and of no other.
-    #[serde(default, with = "As::<Option<DisplayFromStr>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "optional_text", skip_serializing_if = "Option::is_none")]
     pub cells: Option<Cells>,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub states_per_job: u64,
     pub jobs: u32,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub fingerprint: Fingerprint,
     /// Fixed the order in which the jobs left.
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub seed: u64,
     /// When the run was submitted, in milliseconds since 1970.
     pub created_at_ms: WallTime,
     pub finished_at_ms: Option<WallTime>,
     pub build: String,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub total: u128,
 }
 
@@ -76,7 +75,7 @@ impl Header {
 #[serde(deny_unknown_fields)]
 pub struct JobLine {
     pub number: u32,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub class: Class,
     pub bound1: u8,
     /// The job as `Job::encode` gives it, in hexadecimal digits.
@@ -100,18 +99,18 @@ pub struct OtherLine {
 pub struct LedgerResult {
     #[serde(with = "CountsText")]
     pub counts: Counts,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub kernel: KernelName,
     pub worker: u64,
     /// Number of the lease, among those that were given for the job.
     pub epoch: u32,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub states: u64,
     /// Thread time.
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub elapsed_us: u64,
     /// Processor time; `None` where it was not measured.
-    #[serde(default, with = "As::<Option<DisplayFromStr>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "optional_text", skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
     /// When it arrived, in milliseconds since 1970.
     pub reported_at_ms: WallTime,
@@ -159,21 +158,21 @@ pub struct TotalLine {
     /// The same, sorted into orbits: there are no plain solutions left.
     #[serde(with = "CountsText")]
     pub orbits: Totals,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     pub total: u128,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Counts", deny_unknown_fields)]
-#[serde(bound(serialize = "T: Display", deserialize = "T: FromStr<Err: Display>"))]
+#[serde(bound(serialize = "T: ToString", deserialize = "T: FromStr + ToString"))]
 struct CountsText<T> {
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     count2: T,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     count4: T,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     count8: T,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "text")]
     solutions: T,
 }
 

@@ -4,6 +4,60 @@ use nqueens_kernel::counts::Totals;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+/// Values as their text, which is read back only as it would be written.
+pub mod text {
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&value.to_string())
+    }
+
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr + ToString,
+        D: Deserializer<'de>,
+    {
+        parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+
+    pub fn parse<T: FromStr + ToString>(text: &str) -> Result<T, String> {
+        let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
+        value.ok_or_else(|| format!("'{text}' is no such value"))
+    }
+}
+
+/// [Text](text) of what is not always there.
+pub mod optional_text {
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::text;
+
+    pub fn serialize<T: ToString, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => text::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr + ToString,
+        D: Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text::parse(&text).map_err(D::Error::custom)).transpose()
+    }
+}
+
 /// A share in millionths.
 pub(crate) fn share_ppm<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let share = u32::deserialize(deserializer)?;

@@ -8,7 +8,7 @@
 
 pub mod credential;
 pub mod id;
-mod json;
+pub mod json;
 pub mod kernel;
 pub mod message;
 pub mod name;

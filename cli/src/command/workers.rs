@@ -79,7 +79,8 @@ const HEADS: [&str; 11] = [
     "DEVICE",
 ];
 
-/// What is known of a worker that is not there, too: its number, name, threads, kernel, state, if it is not this one, and device.
+/// What is known of a worker that is not there, too: its number, name, threads, kernel, state and device. Unless it is untrusted, it is
+/// in this state.
 fn about(worker: &Worker, state: &str) -> [String; 6] {
     let Worker { id, name, credential, kernels, device, threads, distrusted, .. } = worker;
     // Where workers have credentials of their own, that too.

@@ -96,11 +96,11 @@ fn a_signal_returns_all_leases_another_sigterm_changes_nothing_and_a_second_ctrl
 
 #[test]
 fn whoever_comes_too_often_under_one_token_waits() {
-    let (place, coordinator) = cluster("--workers-max 1");
+    let (place, coordinator) = cluster("--registrations-per-hour 1");
     let _first = worker(&place, "--spool one");
     eventually("it is there", || (workers(&place, &coordinator, "").len() == 1).then_some(()));
     let mut second = worker(&place, "--spool two");
-    let told = "1 workers of credential shared are registered and alive; no more may be";
+    let told = "too many registrations under this token";
     eventually("it is told", || second.said().contains(told).then_some(()));
     assert!(second.is_running() && workers(&place, &coordinator, "").len() == 1);
 }

@@ -25,9 +25,7 @@ pub enum Refusal {
     Distrusted { machine: Machine, reason: String },
     #[error("this process has registered under another token; start the worker again")]
     OtherCredential,
-    #[error(
-        "{0} workers of credential {1} are registered and alive; no more may be, or come in an hour (--workers-max)"
-    )]
+    #[error("{0} workers of credential {1} are registered and alive, and no more may be (--workers-max)")]
     TooManyWorkers(usize, Credential),
     #[error("no worker may be called {0}; choose another --name")]
     ReservedName(String),

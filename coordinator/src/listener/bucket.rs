@@ -16,6 +16,11 @@ impl Rate {
     pub const fn a_second(most: u32) -> Self {
         Self { most, each: Duration::from_secs(1) }
     }
+
+    /// So often an hour.
+    pub const fn an_hour(most: u32) -> Self {
+        Self { most, each: Duration::from_hours(1) }
+    }
 }
 
 /// What is left of a rate: a token bucket, full at first.

@@ -36,8 +36,15 @@ struct Book {
     strangers: BTreeMap<u64, (IpAddr, Arc<Notify>)>,
     /// Strangers' connections of each address.
     of_peer: HashMap<IpAddr, usize>,
-    /// Connections of each holder.
-    holders: HashMap<Holder, usize>,
+    /// Connections of all holders.
+    held: usize,
+    holders: HashMap<Holder, Held>,
+}
+
+/// What one holder takes up.
+struct Held {
+    connections: usize,
+    registrations: Bucket,
 }
 
 impl Book {
@@ -136,15 +143,19 @@ impl Caller {
             return Ok(());
         }
         let (mut book, limits) = (callers.book(), &callers.limits);
-        let (most, all) = (limits.connections - limits.connections / 4, book.holders.values().sum::<usize>());
-        let held = book.holders.entry(holder.clone()).or_default();
-        if all >= limits.connections || *held >= most {
+        let (most, all) = (limits.connections - limits.connections / 4, book.held);
+        let held = book.holders.entry(holder.clone()).or_insert_with(|| Held {
+            connections: 0,
+            registrations: Bucket::new(limits.registrations, Instant::now()),
+        });
+        if all >= limits.connections || held.connections >= most {
             let refusal = "too many connections under this token; close some, or raise the coordinator's --connections-max";
             return Err(Status::resource_exhausted(refusal));
         }
         // Another call on this connection may have been faster.
         if self.0.holder.set(holder.clone()).is_ok() {
-            *held += 1;
+            held.connections += 1;
+            book.held += 1;
             book.remove(*number);
         }
         Ok(())
@@ -168,6 +179,15 @@ impl Caller {
     /// An answer to a request without the right token leaves.
     pub(crate) fn count_refusal(&self) {
         self.0.callers.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A worker wants to register.
+    pub(crate) fn register(&self) -> Result<(), Status> {
+        let mut book = self.0.callers.book();
+        let held = self.0.holder.get().and_then(|holder| book.holders.get_mut(holder));
+        let may = held.is_none_or(|held| held.registrations.take(Instant::now()));
+        let refusal = "too many registrations under this token in an hour; try again later";
+        may.then_some(()).ok_or_else(|| Status::resource_exhausted(refusal))
     }
 
     pub(crate) fn limits(&self) -> &CallerLimits {
@@ -200,8 +220,11 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let mut book = self.callers.book();
         book.remove(self.number);
-        if let Some(held) = self.holder.get().and_then(|holder| book.holders.get_mut(holder)) {
-            *held -= 1;
+        if let Some(holder) = self.holder.get() {
+            book.held -= 1;
+            if let Some(held) = book.holders.get_mut(holder) {
+                held.connections -= 1;
+            }
         }
     }
 }
@@ -219,7 +242,8 @@ mod tests {
         connections: 4,
         unauthenticated: 3,
         first_call: Duration::from_secs(10),
-        calls: Rate { most: 5, each: Duration::from_hours(1) },
+        calls: Rate::an_hour(5),
+        registrations: Rate::an_hour(2),
         write_timeout: Duration::from_secs(30),
     };
 
@@ -262,6 +286,9 @@ mod tests {
         enter(1).admit().expect("operators have a quarter left");
         held.pop();
         fourth.admit_holder(&lab).expect("one has gone");
+        held[0].register().unwrap();
+        held[1].register().unwrap();
+        held[0].register().unwrap_err();
         let operator = enter(1);
         for _ in 0..5 {
             operator.admit().unwrap();

@@ -80,6 +80,8 @@ pub struct CallerLimits {
     pub first_call: Duration,
     /// Calls on one connection, which is one worker's.
     pub calls: Rate,
+    /// Registrations of workers under one token.
+    pub registrations: Rate,
     /// A connection is closed if its caller does not read a piece of a response within this time.
     pub write_timeout: Duration,
 }
@@ -91,6 +93,7 @@ impl Default for CallerLimits {
             unauthenticated: 4_000,
             first_call: Duration::from_secs(10),
             calls: Rate::a_second(1_000),
+            registrations: Rate::an_hour(20_000),
             write_timeout: Duration::from_mins(1),
         }
     }

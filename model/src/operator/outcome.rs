@@ -6,7 +6,6 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Totals, to_f64};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_with::{As, DisplayFromStr};
 use strum::IntoStaticStr;
 
 use super::Interval;
@@ -18,7 +17,7 @@ pub struct Outcome {
     /// Orbits by size; none where cells are blocked, for the solutions are not sorted.
     #[serde(flatten, deserialize_with = "json::orbits")]
     pub totals: Totals,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub total: u128,
     #[serde(rename = "check")]
     pub checked: Checked,
@@ -105,14 +104,14 @@ pub const fn recounts_wanted(min: u32, differing: u32) -> u32 {
 /// A total estimated by random descents. Whoever repeats it with the same seed comes to the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalEstimate {
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub seed: u64,
     /// Parts of the search, with two descents each.
     pub strata: u32,
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub value: u128,
     /// Half-width of its 95 % confidence interval: two standard errors.
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub reach: u128,
 }
 

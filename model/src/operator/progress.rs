@@ -2,7 +2,6 @@
 
 use nqueens_kernel::plan::Plan;
 use serde::{Deserialize, Serialize};
-use serde_with::{As, DisplayFromStr};
 
 use super::{Interval, RunState};
 use crate::id::RunId;
@@ -29,10 +28,10 @@ pub struct Progress {
     #[serde(rename = "share")]
     pub share_done: f64,
     /// States visited by the jobs that are done.
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub states: u128,
     /// Estimated work of all jobs, in states.
-    #[serde(with = "As::<DisplayFromStr>")]
+    #[serde(with = "json::text")]
     pub estimated_states: u128,
     /// All solutions of the board, estimated from the jobs that are done; `None` while they are too few to say, and once
     /// all are done.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use serde::{Deserialize, Serialize};
-use serde_with::{As, DisplayFromStr};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::{Interval, MachineName, Outcome, Progress, Standing, WallTime};
@@ -84,7 +83,7 @@ pub struct RunStatus {
     #[serde(flatten)]
     pub progress: Progress,
     /// Of the plan; `None` unless that was made to its end.
-    #[serde(with = "As::<Option<DisplayFromStr>>")]
+    #[serde(with = "json::optional_text")]
     pub fingerprint: Option<Fingerprint>,
     /// Among active runs, higher goes first.
     pub priority: i32,

@@ -50,6 +50,7 @@ impl FleetStatusCommand {
     }
 }
 
+/// What there is to say of all of a fleet.
 fn lines(led: bool, most: u64, state: &FleetState) -> Vec<String> {
     let doing = match (led, state.is_stopping) {
         (_, true) if state.has_stopped => "stopped",

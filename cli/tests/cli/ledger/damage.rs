@@ -172,6 +172,7 @@ const LINES: &[Damage] = &[
     ("recounts that the owner claims", ROWS, |lines| last(lines)["checks"] = json!({"recounts_agreed": 9})),
     ("no engine", ROWS, |lines| result(&mut lines[2])["kernel"] = json!("an abacus")),
     ("an engine of others", ROWS, |lines| result(&mut lines[2])["kernel"] = json!("abacus")),
+    ("a number with a sign", ROWS, |lines| result(&mut lines[2])["states"] = json!("+1")),
     ("a number that is no text", ROWS, |lines| result(&mut lines[2])["states"] = json!(1)),
     ("another drawing", CELLS, |lines| lines[0]["cells"] = json!(BOARD.replacen('Q', ".", 1))),
     ("no drawing", CELLS, |lines| drop(lines[0]["cells"].take())),

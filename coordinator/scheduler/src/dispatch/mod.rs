@@ -49,7 +49,7 @@ mod worker_summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nqueens_kernel::counts::{Counts, to_f64};
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::known::published;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
@@ -301,42 +301,6 @@ impl Dispatch {
             other.machine == of.machine && !other.left && other.seen.is_some() && !self.is_live(now, **id)
         };
         self.workers.iter().filter(is_one).count()
-    }
-
-    /// The present workers that hold leases. Looks at every worker.
-    pub fn busy(&self, now: Millis) -> Busy {
-        let mut busy = Busy::default();
-        let holders = self.workers.values().filter(|worker| worker.leases() > 0);
-        for worker in holders.filter(|worker| self.is_present(now, worker)) {
-            busy.workers += 1;
-            busy.threads += u64::from(worker.threads);
-            for run in worker.runs() {
-                *busy.of_run.entry(run).or_default() += 1;
-            }
-        }
-        let present = self.workers.iter().filter(|(_, worker)| self.is_present(now, worker));
-        let present =
-            present.map(|(id, worker)| (*id, worker.threads, worker.estimated_states_per_thread_second()));
-        let highest = self.open().map(|run| run.settings.priority).max();
-        busy.crew = Crew::of(present, highest.map_or(0, |highest| self.sharing(highest).count()));
-        busy
-    }
-
-    /// The runs that are not counted to their ends.
-    fn open(&self) -> impl Iterator<Item = &Run> {
-        self.runs.values().filter(|run| run.state() == RunState::Active && !run.is_counted())
-    }
-
-    /// Those of a priority, which share the workers.
-    fn sharing(&self, priority: i32) -> impl Iterator<Item = &Run> {
-        self.open().filter(move |run| run.settings.priority == priority)
-    }
-
-    /// Estimated states until the end of a run at its present speed: see [`shared_work`].
-    pub fn work_left(&self, run: &Run) -> f64 {
-        let left = |run: &Run| to_f64(run.sums().estimate - run.sums().estimate_done);
-        let others = self.sharing(run.settings.priority).filter(|other| other.id() != run.id());
-        shared_work(left(run), others.map(left))
     }
 
     /// Whether somebody is counting a job of a run, as far as can be told: its leases may all wait behind others that their

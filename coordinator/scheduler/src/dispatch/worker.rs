@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
 
+use nqueens_kernel::counts::to_f64;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::Registration;
 
-use super::{Machine, Millis};
+use super::{Dispatch, Machine, Millis, Run, RunState};
 
 /// A worker's process, as far as leases go.
 #[derive(Clone, Debug)]
@@ -71,11 +72,49 @@ impl Crew {
     }
 }
 
-/// Work until the end of a run at its present speed, where others share its workers evenly, of which this work is left: what one
-/// gets comes to the others when it ends, so that each gets no more than this run until then.
+/// Work until the end of a run at its present speed. Others, of which so much is left, share its workers evenly: until it ends, a
+/// larger one gets no more than it, and what a smaller one leaves at its end comes to it.
 pub fn shared_work(work: f64, others: impl Iterator<Item = f64>) -> f64 {
     let (all, runs) = others.fold((work, 1.0), |(all, runs), other| (all + other.min(work), runs + 1.0));
     all / runs
+}
+
+impl Dispatch {
+    /// The present workers that hold leases. Looks at every worker.
+    pub fn busy(&self, now: Millis) -> Busy {
+        let mut busy = Busy::default();
+        let holders = self.workers.values().filter(|worker| worker.leases() > 0);
+        for worker in holders.filter(|worker| self.is_present(now, worker)) {
+            busy.workers += 1;
+            busy.threads += u64::from(worker.threads);
+            for run in worker.runs() {
+                *busy.of_run.entry(run).or_default() += 1;
+            }
+        }
+        let present = self.workers.iter().filter(|(_, worker)| self.is_present(now, worker));
+        let present =
+            present.map(|(id, worker)| (*id, worker.threads, worker.estimated_states_per_thread_second()));
+        let highest = self.open().map(|run| run.settings.priority).max();
+        busy.crew = Crew::of(present, highest.map_or(0, |highest| self.sharing(highest).count()));
+        busy
+    }
+
+    /// The runs that are not counted to their ends.
+    fn open(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values().filter(|run| run.state() == RunState::Active && !run.is_counted())
+    }
+
+    /// Those of a priority, which share the workers.
+    fn sharing(&self, priority: i32) -> impl Iterator<Item = &Run> {
+        self.open().filter(move |run| run.settings.priority == priority)
+    }
+
+    /// Estimated states until the end of a run at its present speed: see [`shared_work`].
+    pub fn work_left(&self, run: &Run) -> f64 {
+        let left = |run: &Run| to_f64(run.sums().estimate - run.sums().estimate_done);
+        let others = self.sharing(run.settings.priority).filter(|other| other.id() != run.id());
+        shared_work(left(run), others.map(left))
+    }
 }
 
 /// Threads of a worker without results that are believed.
