@@ -15,6 +15,9 @@ typedef struct {
 // Which of a word's placements are on a queen's diagonals.
 #define EITHER(diagonals) (planes[LANES * ((diagonals) & 255)] | planes[LANES * ((diagonals) >> 8)])
 
+// Masks of a list that are read at once, so that a lane waits once for all of them.
+#define LOADS 8
+
 // So many bits, up to 16.
 #define LOW_BITS(count) ((1u << min((uint)(count), 16u)) - 1)
 
@@ -46,44 +49,43 @@ FUNCTION void transpose(GLOBAL const ulong *masks, const uint *left, LOCAL uint 
     }
 }
 
-// What a queen of a placement, by its number among four, leaves free of a word. In bytes, so that the address takes two
-// operations: a queen's table has 4 for each lane.
-#define FREE(word, queen) (*(LOCAL const uint *)(tables + (((word) >> (8 * (queen)) & 255) * (4 * LANES) | 4 * lane)))
+// What a queen leaves free of a word's placements, by its number. In bytes, so that the address takes few operations: a
+// queen's table has 4 for each lane.
+#define FREE(number) (*(LOCAL const uint *)(tables + ((number) * (4 * LANES) | 4 * lane)))
 
-// Adds the fits of a branch's placements, `each` words a placement, which is `free` of these of a word.
-#define RUN(each, free) \
-    while (program < end) { \
-        uint head = *program++, all = 0, low = 0; \
-        for (uint i = head & 255; i != 0; i--, program += each) { \
-            uint bits = free; \
-            all += BITS(bits); \
-            low += BITS(bits & 0xffff); \
-        } \
-        if (all != 0) { \
-            GLOBAL uint *cells = matrix + (size_t)(head >> 8) * SETS; \
-            ADD(cells, low); \
-            ADD(cells + LANES, all - low); \
-        } \
-    }
+// The next word of a program. The one after it is on its way already, so one more is read than there are.
+#define NEXT() (word = ahead, ahead = *program++, word)
 
-FUNCTION uint free_of_all(GLOBAL const uint *program, uint rest, LOCAL const char *tables, uint lane)
+// Adds what is free of a word to the row of the matrix that a leaf's word names below its highest byte. A row has 256 bytes.
+FUNCTION void add(uint free, uint leaf, GLOBAL uint *matrix)
 {
-    uint free = FREE(program[0], 0);
-    for (uint queen = 1; queen < rest; queen++)
-        free &= FREE(program[queen / 4], queen % 4);
-    return free;
+    if (free != 0) {
+        GLOBAL uint *cells = (GLOBAL uint *)((GLOBAL char *)matrix + (leaf << 8));
+        ADD(cells, BITS(free & 0xffff));
+        ADD(cells + LANES, BITS(free >> 16));
+    }
 }
 
-FUNCTION void run(GLOBAL const uint *program, GLOBAL const uint *end, uint rest, uint valid, LOCAL const char *tables,
+// Adds the fits of a branch's placements, whose nodes have so many queens.
+FUNCTION void run(GLOBAL const uint *program, GLOBAL const uint *end, uint queens, uint valid, LOCAL const char *tables,
          uint lane, GLOBAL uint *matrix)
 {
-    switch (rest) {
-    case 0: RUN(0, valid) break;
-    case 1: RUN(1, free_of_all(program, 1, tables, lane)) break;
-    case 2: RUN(1, free_of_all(program, 2, tables, lane)) break;
-    case 3: RUN(1, free_of_all(program, 3, tables, lane)) break;
-    case 4: RUN(1, free_of_all(program, 4, tables, lane)) break;
-    default: RUN((rest + 3) / 4, free_of_all(program, rest, tables, lane)) break;
+    uint word, ahead = *program++;
+    while (program <= end) {
+        uint head = NEXT();
+        for (uint nodes = head >> 8; nodes != 0; nodes--) {
+            uint free = valid;
+#pragma unroll
+            for (uint queen = 0; queen < queens; queen++) {
+                if (queen % 4 == 0)
+                    NEXT();
+                free &= FREE(word >> (8 * (queen % 4)) & 255);
+            }
+            for (uint leaves = head & 255; leaves != 0; leaves--) {
+                NEXT();
+                add(free & FREE(word >> 24), word, matrix);
+            }
+        }
     }
 }
 
@@ -129,10 +131,15 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
                 apart = SETS;
             }
             uint length = 0;
-            for (uint i = 0; i < count; i++) {
-                ulong mask = from[(size_t)i * apart];
-                if ((mask & step.queen) == 0)
-                    to[(size_t)length++ * SETS] = mask;
+            for (uint i = 0; i < count; i += LOADS) {
+                ulong loaded[LOADS];
+#pragma unroll
+                for (uint k = 0; k < LOADS; k++)
+                    loaded[k] = from[(size_t)min(i + k, count - 1) * apart];
+#pragma unroll
+                for (uint k = 0; k < LOADS; k++)
+                    if (i + k < count && (loaded[k] & step.queen) == 0)
+                        to[(size_t)length++ * SETS] = loaded[k];
             }
             kept[half_way] = lengths[(2 * step.level + 2 + half_way) * LANES] = length;
         }
@@ -145,8 +152,19 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
             transpose(below + (size_t)done * SETS, left, planes);
             for (uint queen = step.asked; queen < step.asked_end; queen++)
                 tables[LANES * (queen - step.asked) + lane] = valid & ~EITHER(asked[queen]);
-            run(program + step.program, program + step.program_end, rest, valid, (LOCAL const char *)tables, lane,
-                matrix);
+            GLOBAL const uint *words = program + step.program, *end = program + step.program_end;
+            LOCAL const char *free = (LOCAL const char *)tables;
+            switch (rest) {
+            case 0:
+                while (words < end)
+                    add(valid, *words++, matrix);
+                break;
+            case 1: run(words, end, 0, valid, free, lane, matrix); break;
+            case 2: run(words, end, 1, valid, free, lane, matrix); break;
+            case 3: run(words, end, 2, valid, free, lane, matrix); break;
+            case 4: run(words, end, 3, valid, free, lane, matrix); break;
+            default: run(words, end, rest - 1, valid, free, lane, matrix); break;
+            }
         }
     }
     sums[lane] = pairs;

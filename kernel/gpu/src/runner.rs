@@ -45,7 +45,7 @@ impl Outcome {
 pub(crate) const STEPS: u32 = 4;
 
 /// Rows of a task, at most.
-pub(crate) const ROWS: u32 = 14;
+pub(crate) const ROWS: u32 = 16;
 
 /// Rounds of a task, at most: a million steps, or 0.1 s of a lane.
 pub(crate) const ROUNDS_MAX: u32 = 1 << 18;

@@ -82,7 +82,7 @@ impl Costs {
         vectors: 0.11,
         transpose: 480.0,
         table: 18.0,
-        leaf: [15.0, 9.0, 3.0],
+        leaf: [0.0, 21.0, 2.5],
     };
 }
 

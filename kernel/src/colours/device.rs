@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::depth::Costs;
 use super::lists::{self, CellClass, Factor, PlacementLists};
 use super::product::{Planted, Product, Products};
-use super::trie::{Step, Trie, words};
+use super::trie::Trie;
 use crate::engine::{MaskLists, ProductCounter, ProductPart, ProductWork, Stopped, Tree, TreeStep};
 
 /// Column sets that a device joins at once.
@@ -143,8 +143,6 @@ struct DeviceTree {
     steps: Vec<TreeStep>,
     asked: Vec<u64>,
     program: Vec<u32>,
-    /// The placements of a branch: matrix row, and queens.
-    placements: Vec<(u32, [u32; 3])>,
 }
 
 impl DeviceTree {
@@ -165,58 +163,27 @@ impl DeviceTree {
         if trie.rest == 0 {
             // One placement, of no queen, for each row of the matrix.
             let rows = index(rows);
-            self.program.extend((0..rows).map(|row| row << 8 | 1));
+            self.program.extend(0..rows);
             self.steps.push(TreeStep { leaves: rows, program: [0, rows], ..TreeStep::default() });
             return;
         }
         for step in &trie.steps {
-            let last = step.level + 1 == trie.depth;
-            let [asked, program] = if last { self.branch(trie, step) } else { [[0; 2]; 2] };
-            let leaves = index(self.placements.len());
+            let (asked, program) = (index(self.asked.len()), index(self.program.len()));
+            if step.level + 1 == trie.depth {
+                self.asked.extend(trie.asked(step));
+                self.program.extend(trie.program(step));
+                for leaf in trie.nodes(step).flat_map(|(_, leaves)| leaves) {
+                    self.counts[(leaf & 0xff_ffff) as usize] += 1;
+                }
+            }
             self.steps.push(TreeStep {
                 queen: step.queen,
                 level: index(step.level),
-                leaves: if last { leaves } else { 0 },
-                asked,
-                program,
+                leaves: u32::try_from(step.leaves).expect("trees are kept below 2^32 words"),
+                asked: [asked, index(self.asked.len())],
+                program: [program, index(self.program.len())],
             });
         }
-    }
-
-    /// Writes down a branch: where the queens are that it asks for, and its program.
-    fn branch(&mut self, trie: &Trie, step: &Step) -> [[u32; 2]; 2] {
-        let (first_asked, first_word) = (index(self.asked.len()), index(self.program.len()));
-        self.asked.extend(trie.asked(step));
-        self.placements.clear();
-        let before = trie.rest - 1;
-        let byte = |word: u32, at: usize| word >> (8 * at) & 255;
-        let mut program = trie.program(step);
-        while let Some((&head, rest)) = program.split_first() {
-            let (nodes, length) = ((head >> 8) as usize, words(before) + (head & 255) as usize);
-            let (run, rest) = rest.split_at(nodes * length);
-            program = rest;
-            for node in run.chunks_exact(length) {
-                let (queens, leaves) = node.split_at(words(before));
-                let mut all = [0; 3];
-                for q in 0..before {
-                    all[q / 4] |= byte(queens[q / 4], q % 4) << (8 * (q % 4));
-                }
-                for &leaf in leaves {
-                    let mut all = all;
-                    all[before / 4] |= byte(leaf, 3) << (8 * (before % 4));
-                    self.placements.push((leaf & 0xff_ffff, all));
-                }
-            }
-        }
-        self.placements.sort_unstable();
-        for row in self.placements.chunk_by(|one, other| one.0 == other.0) {
-            self.counts[row[0].0 as usize] += index(row.len());
-            for run in row.chunks(255) {
-                self.program.push(run[0].0 << 8 | index(run.len()));
-                self.program.extend(run.iter().flat_map(|(_, queens)| &queens[..Tree::words(trie.rest)]));
-            }
-        }
-        [[first_asked, index(self.asked.len())], [first_word, index(self.program.len())]]
     }
 
     fn tree(&self) -> Tree<'_> {
@@ -239,6 +206,7 @@ fn index(number: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::trie::nodes;
     use super::super::{Multiplier, RowSets};
     use super::*;
     use crate::board::BoardSize;
@@ -255,27 +223,23 @@ mod tests {
     fn walked(tree: &Tree<'_>, row: usize) -> Vec<u64> {
         let mut found = Vec::new();
         let mut path = vec![0; tree.depth];
-        let words = Tree::words(tree.rest);
         for step in tree.steps {
             path[step.level as usize] = step.queen;
             if step.level as usize + 1 < tree.depth {
                 continue;
             }
             let branch = path.iter().fold(0, |all, queen| all | queen);
-            let mut program = &tree.program[step.program[0] as usize..step.program[1] as usize];
-            while let Some((&head, runs)) = program.split_first() {
-                let (run, rest) = runs.split_at((head & 255) as usize * words);
-                program = rest;
-                if (head >> 8) as usize != row {
-                    continue;
-                }
-                for number in 0..(head & 255) as usize {
-                    let queen = |queen: usize| {
-                        let byte = run[number * words + queen / 4] >> (8 * (queen % 4)) & 255;
-                        tree.asked[(step.asked[0] + byte) as usize]
-                    };
-                    found.push((0..tree.rest).map(queen).fold(branch, |all, queen| all | queen));
-                }
+            let program = &tree.program[step.program[0] as usize..step.program[1] as usize];
+            if tree.rest == 0 {
+                found.extend(program.iter().filter(|leaf| **leaf as usize == row).map(|_| branch));
+                continue;
+            }
+            let queen = |number: u32| tree.asked[(step.asked[0] + number) as usize];
+            for (queens, leaves) in nodes(program, tree.rest - 1) {
+                let numbers = queens.iter().flat_map(|word| word.to_le_bytes()).take(tree.rest - 1);
+                let node = numbers.fold(branch, |all, number| all | queen(number.into()));
+                let leaves = leaves.iter().filter(|leaf| (**leaf & 0xff_ffff) as usize == row);
+                found.extend(leaves.map(|leaf| node | queen(leaf >> 24)));
             }
         }
         found.sort_unstable();

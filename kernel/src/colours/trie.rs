@@ -215,6 +215,23 @@ impl Trie {
     pub(super) fn program(&self, step: &Step) -> &[u32] {
         &self.program[step.program.clone()]
     }
+
+    /// A branch's nodes: their queens, four a word, and their leaves.
+    pub(super) fn nodes(&self, step: &Step) -> impl Iterator<Item = (&[u32], &[u32])> {
+        nodes(self.program(step), self.rest - 1)
+    }
+}
+
+/// The nodes of a [program](Trie::program) with so many queens each.
+pub(super) fn nodes(mut program: &[u32], queens: usize) -> impl Iterator<Item = (&[u32], &[u32])> {
+    std::iter::from_fn(move || {
+        let (&head, runs) = program.split_first()?;
+        let length = words(queens) + (head & 255) as usize;
+        let (run, rest) = runs.split_at((head >> 8) as usize * length);
+        program = rest;
+        Some(run.chunks_exact(length).map(move |node| node.split_at(words(queens))))
+    })
+    .flatten()
 }
 
 /// The search for the nodes below a branch.

@@ -40,9 +40,11 @@ pub struct TreeStep {
 /// The placements of one colour in the minor rows of some row sets. They are grouped by their first queens, a **branch**,
 /// which filters lists of other placements.
 ///
-/// A branch's program consists of runs. A run's first word has the matrix row that its placements count for above the lowest
-/// byte, and their number in it. For each of these one word follows, or as many as its [`rest`](Self::rest) queens need
-/// with four a word: the lowest byte is the first queen, by its number among those that the branch asks for.
+/// A branch's program consists of runs of nodes. A run's first word has their number above the lowest byte, and the leaves of
+/// each in it. A node has all queens of its placements but the last, by their numbers among those that the branch asks for:
+/// a byte each, the lowest of a word first, in whole words. A word for each leaf follows: the last queen's number in the
+/// highest byte, and below it the matrix row that the placement counts for. If placements have no queens after their branch,
+/// the program has nothing but these rows.
 ///
 /// A matrix has a row for each row set and, within that, for each column set of a placement.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +65,6 @@ pub struct Tree<'a> {
     pub asked: &'a [u64],
     /// All programs.
     pub program: &'a [u32],
-}
-
-impl Tree<'_> {
-    /// Words of a program for the queens of a placement.
-    pub fn words(rest: usize) -> usize {
-        rest.div_ceil(4)
-    }
 }
 
 /// Products that have their minor rows in common: what is wanted of each row set of each part is the sum, over all pairs

@@ -27,8 +27,8 @@ pub enum NoDevice {
     )]
     NoLibrary,
     #[error(
-        "OpenCL is here, but no driver: a file in /etc/OpenCL/vendors names it. In a container it may be missing: set \
-         OCL_ICD_FILENAMES, for example to libnvidia-opencl.so.1"
+        "OpenCL is here, but no driver: a file in /etc/OpenCL/vendors names it. In a container it may be missing: write one, \
+         such as nvidia.icd with the line libnvidia-opencl.so.1; OCL_ICD_VENDORS may name another folder"
     )]
     NoPlatform,
     #[error("OpenCL is here, but its drivers find no device: is it visible, and may this user open it?")]

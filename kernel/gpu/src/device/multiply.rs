@@ -77,6 +77,8 @@ impl ColourBuffers {
             queue.write(context, &mut self.steps, &walk.steps)?;
             queue.write(context, &mut self.chunks, &walk.chunks)?;
             queue.write(context, &mut self.asked, &diagonals)?;
+            // A word more is read than there are.
+            self.program.reserve(context, tree.program.len() + 1)?;
             queue.write(context, &mut self.program, tree.program)?;
             let asked = tree.steps.iter().map(|step| (step.asked[1] - step.asked[0]) as usize);
             self.asked_most = asked.max().unwrap_or(0);
@@ -191,7 +193,7 @@ impl ProductRunner for OpenClProducts {
     }
 
     fn items_wanted(&self) -> usize {
-        self.units * if self.is_cpu { 4 } else { 128 }
+        self.units * if self.is_cpu { 4 } else { 32 }
     }
 
     fn items_max(&self, colour: usize) -> usize {
