@@ -98,15 +98,15 @@ impl Solver {
     /// Counts what belongs to each of some units, of which the boards go to the engine in batches; exactly, or not at all
     /// when stopped.
     pub fn count(&mut self, units: &[Unit], control: &Control) -> Result<Vec<UnitTally>, Stopped> {
-        self.count_each(units, &mut |_, _| {}, control)
+        self.count_each(units, &mut |_, _, _| {}, control)
     }
 
-    /// The same, and tells what each row set of the units has that are ranges of such: `found` gets the number of a row set
-    /// with solutions of it, in one call or in several that add up.
+    /// The same, and tells what each row set of the units has that are ranges of such: `found` gets the place of the unit and
+    /// the number of a row set with solutions of it, in one call or in several that add up.
     pub fn count_each(
         &mut self,
         units: &[Unit],
-        found: &mut dyn FnMut(u64, u64),
+        found: &mut dyn FnMut(usize, u64, u64),
         control: &Control,
     ) -> Result<Vec<UnitTally>, Stopped> {
         let boards = units.iter().filter_map(Unit::board).cloned();
@@ -115,16 +115,24 @@ impl Solver {
         for (boards, tallies) in boards.chunks(batch_max).zip(tallies.chunks_mut(batch_max)) {
             self.engine.count_batch(boards, tallies, control)?;
         }
-        let mut tallies = tallies.into_iter();
+        let row_sets: Vec<_> =
+            units.iter().enumerate().filter_map(|(at, unit)| Some((at, unit.row_sets()?))).collect();
+        let mut orbits = Vec::with_capacity(row_sets.len());
+        for row_sets in row_sets.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
+            let sets = RowSets::shared(row_sets[0].1.0).expect("checked when the job was made");
+            let ranges: Vec<_> = row_sets.iter().map(|(_, (_, range))| range.clone()).collect();
+            let mut found = |at: usize, number, solutions| found(row_sets[at].0, number, solutions);
+            orbits.extend(self.count_row_sets(sets, &ranges, &mut found, control)?);
+        }
+        let (mut tallies, mut orbits) = (tallies.into_iter(), orbits.into_iter());
         let mut tally = || tallies.next().expect("a tally for each board");
         let count = |unit: &Unit| match unit {
             Unit::Count(_) => Ok(tally().into()),
             Unit::Symmetric(symmetric) => symmetric.sort(tally(), control),
             Unit::Leaves(leaves) => leaves.solve(control),
-            Unit::RowSets(n, range) => {
-                let sets = RowSets::shared(*n).expect("checked when the job was made");
-                let tally = self.count_row_sets(sets, range.clone(), found, control)?;
-                Ok(UnitTally { counts: Counts::plain(tally.weighted_solutions), states: tally.states })
+            Unit::RowSets(..) => {
+                let ColourTally { weighted_solutions, states } = orbits.next().expect("one for each range");
+                Ok(UnitTally { counts: Counts::plain(weighted_solutions), states })
             }
             Unit::Plain(_) => Ok(UnitTally::plain(tally())),
         };
@@ -139,35 +147,47 @@ impl Solver {
     fn count_row_sets(
         &mut self,
         sets: &RowSets,
-        range: Range<u64>,
-        found: &mut dyn FnMut(u64, u64),
+        ranges: &[Range<u64>],
+        found: &mut dyn FnMut(usize, u64, u64),
         control: &Control,
-    ) -> Result<ColourTally, Stopped> {
+    ) -> Result<Vec<ColourTally>, Stopped> {
         let second_count = self.mirrored && self.memory_max.is_some();
-        if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
-            return colours::recount_each(sets, range, found, control);
+        let is_searched = |range| second_count && colours::recount_states(sets, range) <= Self::SEARCHED_MAX;
+        let (mut searched, mut others): (Vec<usize>, Vec<usize>) =
+            (0..ranges.len()).partition(|at| is_searched(&ranges[*at]));
+        let mut tallies = vec![ColourTally::default(); ranges.len()];
+        if !others.is_empty() {
+            if let Some(multiplier) = self.multiplier() {
+                let multiplied: Vec<_> = others.iter().map(|at| ranges[*at].clone()).collect();
+                let mut found = |at: usize, number, solutions| found(others[at], number, solutions);
+                let counted = multiplier.count_ranges(sets, &multiplied, &mut found, control)?;
+                others.iter().zip(counted).for_each(|(at, tally)| tallies[*at] = tally);
+            } else {
+                searched.append(&mut others);
+            }
         }
-        let tally = match self.multiplier() {
-            Some(multiplier) => multiplier.count_each(sets, range, found, control),
-            None => colours::recount_each(sets, range, found, control),
-        };
+        for at in searched {
+            let mut found = |number, solutions| found(at, number, solutions);
+            tallies[at] = colours::recount_each(sets, ranges[at].clone(), &mut found, control)?;
+        }
         // What it keeps would be in the way of other threads that count the board's largest row sets.
         let least = sets.memory_least(&(0..sets.len()));
         if self.engine.isa().is_some() && self.memory_max.is_some_and(|most| most < least) {
             self.multiplier = None;
         }
-        tally
+        Ok(tallies)
     }
 
     /// What multiplies colours; `None` if the engine is a plain one.
     pub fn multiplier(&mut self) -> Option<&mut Multiplier> {
         if self.multiplier.is_none() {
-            let multiplier = if let Some(counter) = self.engine.product_counter() {
-                Multiplier::by(counter)
-            } else {
+            let counters = self.engine.product_counters();
+            let multiplier = if counters.is_empty() {
                 let isa = self.engine.isa()?;
                 let memory_max = self.memory_max.unwrap_or(Self::MEMORY_RECOUNTING);
                 Multiplier::new(isa, memory_max).expect("the engine runs on the same instructions")
+            } else {
+                Multiplier::by(counters)
             };
             self.multiplier = Some(Box::new(multiplier));
         }

@@ -86,9 +86,9 @@ impl Device {
 /// An engine on this device; `threads` threads, at least 1, cut boards for it, and make trees of colours. If the device lacks
 /// local memory for colours, its own thread multiplies them.
 pub fn engine(device: Device, threads: usize) -> Result<Box<dyn Engine>, Fault> {
-    let products = OpenClProducts::new(device)?;
+    let products = OpenClProducts::all(device)?.into_iter();
     let products = products.map(|products| Box::new(DeviceProducts::new(products, threads)) as _);
-    Ok(Box::new(DeviceEngine::new(OpenCl::new(device)?, threads, products)))
+    Ok(Box::new(DeviceEngine::new(OpenCl::new(device)?, threads, products.collect())))
 }
 
 /// A device that is ready for launches.

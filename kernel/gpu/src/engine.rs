@@ -50,7 +50,7 @@ pub(crate) struct DeviceEngine<R> {
     /// Launches so far.
     launches: usize,
     /// Who multiplies colours on the device, until it is asked for.
-    products: Option<Box<dyn ProductCounter>>,
+    products: Vec<Box<dyn ProductCounter>>,
     /// With what the thread multiplies colours, if nobody does on the device.
     isa: Option<Kernel>,
     fault: Option<String>,
@@ -58,10 +58,10 @@ pub(crate) struct DeviceEngine<R> {
 
 impl<R: Runner> DeviceEngine<R> {
     /// An engine on the device of a runner, whose colours are multiplied by `products`.
-    pub(crate) fn new(runner: R, threads: usize, products: Option<Box<dyn ProductCounter>>) -> Self {
+    pub(crate) fn new(runner: R, threads: usize, products: Vec<Box<dyn ProductCounter>>) -> Self {
         let (canary_boards, canaries) = canaries();
         let [load, load_max] = [LOAD_FIRST, LOAD_MAX].map(|load| (runner.lanes() * load).max(LOAD_MIN));
-        let isa = if products.is_none() { Some(Kernel::best()) } else { None };
+        let isa = if products.is_empty() { Some(Kernel::best()) } else { None };
         let (launches, fault) = (0, None);
         Self { runner, threads, canary_boards, canaries, load, load_max, launches, products, isa, fault }
     }
@@ -352,8 +352,8 @@ impl<R: Runner> Engine for DeviceEngine<R> {
         self.isa
     }
 
-    fn product_counter(&mut self) -> Option<Box<dyn ProductCounter>> {
-        self.products.take()
+    fn product_counters(&mut self) -> Vec<Box<dyn ProductCounter>> {
+        std::mem::take(&mut self.products)
     }
 
     fn fault(&self) -> Option<&str> {

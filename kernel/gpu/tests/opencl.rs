@@ -69,10 +69,10 @@ fn count(engine: &mut dyn Engine, boards: &[Subproblem]) -> Vec<u64> {
     tallies.iter().map(|tally| tally.completions).collect()
 }
 
-fn whole_boards(numbers: RangeInclusive<u32>) {
+fn whole_boards(numbers: RangeInclusive<u32>, threads: usize) {
     let (_turn, devices) = found();
     for device in devices {
-        let mut solver = Solver::new(engine(device, 2).expect("an engine"), 0);
+        let mut solver = Solver::new(engine(device, threads).expect("an engine"), 0);
         for n in numbers.clone() {
             let known = published(board(n)).expect("published");
             for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Colours] {
@@ -86,15 +86,15 @@ fn whole_boards(numbers: RangeInclusive<u32>) {
     }
 }
 
-/// Alone, for a device that looks at each access to its memory.
+/// Alone, for a device that looks at each access to its memory, and runs one launch at a time.
 #[test]
 fn small_boards_by_each_plan() {
-    whole_boards(5..=9);
+    whole_boards(5..=9, 1);
 }
 
 #[test]
 fn larger_boards_by_each_plan() {
-    whole_boards(10..=14);
+    whole_boards(10..=14, 4);
 }
 
 #[test]

@@ -34,14 +34,19 @@ struct Shared {
 }
 
 impl DeviceProducts {
-    /// One for each of the counter's threads.
-    pub(super) fn of(counter: Box<dyn ProductCounter>) -> Vec<Self> {
-        let threads = counter.threads().max(1);
-        let matrices_max = usize::try_from(counter.matrices_max()).unwrap_or(usize::MAX);
-        let shared = Arc::new(Mutex::new(Shared { counter, version: 0 }));
-        let products =
-            || Self { shared: Arc::clone(&shared), matrices_max, trees: Default::default(), states: 0 };
-        (0..threads).map(|_| products()).collect()
+    /// One for each of the counters' threads, which take turns at these; there is at least one, and all are alike.
+    pub(super) fn of(counters: Vec<Box<dyn ProductCounter>>) -> Vec<Self> {
+        let threads = counters[0].threads().max(1);
+        let matrices_max = usize::try_from(counters[0].matrices_max()).unwrap_or(usize::MAX);
+        let shared = counters.into_iter().map(|counter| Arc::new(Mutex::new(Shared { counter, version: 0 })));
+        let shared: Vec<_> = shared.collect();
+        let products = |shared: &Arc<_>| Self {
+            shared: Arc::clone(shared),
+            matrices_max,
+            trees: Default::default(),
+            states: 0,
+        };
+        shared.iter().cycle().take(threads).map(products).collect()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -294,6 +299,10 @@ mod tests {
         }
     }
 
+    fn counters(matrices_max: u64, threads: usize) -> Vec<Box<dyn ProductCounter>> {
+        (0..2).map(|_| Box::new(Plain { matrices_max, threads }) as _).collect()
+    }
+
     #[test]
     fn trees_for_devices_give_what_those_for_threads_give_orbit_by_orbit() {
         for n in 4..=12 {
@@ -310,7 +319,7 @@ mod tests {
             };
             let threads = of(Multiplier::new(Kernel::Portable, 1 << 20).unwrap());
             for (matrices_max, makers) in [(0, 1), (300_000, 3), (1 << 30, 2)] {
-                let device = of(Multiplier::by(Box::new(Plain { matrices_max, threads: makers })));
+                let device = of(Multiplier::by(counters(matrices_max, makers)));
                 assert_eq!(device, threads, "N = {n}, {matrices_max} bytes");
             }
         }

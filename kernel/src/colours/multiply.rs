@@ -1,6 +1,9 @@
 //! Orbits of row sets, counted: the matrices of both colours, multiplied.
 
 use std::ops::Range;
+use std::slice;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
@@ -72,11 +75,11 @@ impl Multiplier {
         Some(Self::with(products, usize::try_from(memory_max).unwrap_or(usize::MAX)))
     }
 
-    /// One that makes lists and trees, and has somebody else join them.
-    pub fn by(counter: Box<dyn ProductCounter>) -> Self {
+    /// One that makes lists and trees, and has others join them.
+    pub fn by(counters: Vec<Box<dyn ProductCounter>>) -> Self {
         /// Memory for the trees and lists of a tile, in bytes.
         const MEMORY_MAX: usize = 1 << 29;
-        let products = DeviceProducts::of(counter);
+        let products = DeviceProducts::of(counters);
         let counters = products.into_iter().map(|products| TileCounter::new(Box::new(products), MEMORY_MAX));
         Self { counters: counters.collect(), fault: None }
     }
@@ -99,7 +102,19 @@ impl Multiplier {
         found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        self.count_tiles(sets, range, [Only::default(); 2], found, control)
+        let mut found = |_: usize, number, solutions| found(number, solutions);
+        Ok(self.count_ranges(sets, slice::from_ref(&range), &mut found, control)?[0])
+    }
+
+    /// The same for each of some ranges, whose number among them `found` gets first.
+    pub fn count_ranges(
+        &mut self,
+        sets: &RowSets,
+        ranges: &[Range<u64>],
+        found: &mut dyn FnMut(usize, u64, u64),
+        control: &Control,
+    ) -> Result<Vec<ColourTally>, Stopped> {
+        self.count_tiles(sets, ranges, [Only::default(); 2], found, control)
     }
 
     /// Counts a part of an orbit, each solution with its weight.
@@ -114,32 +129,36 @@ impl Multiplier {
             given: lines.some(parity, part.given),
             white: lines.some(parity, part.given & part.columns),
         });
-        self.count_tiles(sets, part.number..part.number + 1, only, &mut |_, _| {}, control)
+        let range = part.number..part.number + 1;
+        Ok(self.count_tiles(sets, slice::from_ref(&range), only, &mut |_, _, _| {}, control)?[0])
     }
 
     fn count_tiles(
         &mut self,
         sets: &RowSets,
-        range: Range<u64>,
+        ranges: &[Range<u64>],
         only: [Only; 2],
-        found: &mut dyn FnMut(u64, u64),
+        found: &mut dyn FnMut(usize, u64, u64),
         control: &Control,
-    ) -> Result<ColourTally, Stopped> {
-        let tiles = Mutex::new(sets.tiles(range));
+    ) -> Result<Vec<ColourTally>, Stopped> {
+        let (tiles, has_ended) = (ranges.iter().enumerate(), AtomicBool::new(false));
+        let tiles =
+            Mutex::new(tiles.flat_map(|(at, range)| sets.tiles(range.clone()).map(move |tile| (at, tile))));
         let count = |counter: &mut TileCounter| {
             // What was left when somebody stopped it belongs to nobody.
             counter.products.take_states();
-            let mut orbits = Vec::new();
+            let (mut orbits, mut states) = (Vec::new(), vec![0; ranges.len()]);
             let next = || tiles.lock().unwrap_or_else(PoisonError::into_inner).next();
-            while let Some(tile) = next() {
-                counter.count(
-                    &tile,
-                    only,
-                    &mut |number, solutions| orbits.push((number, solutions)),
-                    control,
-                )?;
+            while !has_ended.load(Relaxed)
+                && let Some((at, tile)) = next()
+            {
+                let mut found = |number, solutions| orbits.push((at, number, solutions));
+                let counted = counter.count(&tile, only, &mut found, control);
+                // The others need not go on.
+                counted.inspect_err(|Stopped| has_ended.store(true, Relaxed))?;
+                states[at] += counter.products.take_states();
             }
-            Ok((orbits, counter.products.take_states()))
+            Ok((orbits, states))
         };
         let counted: Result<Vec<_>, Stopped> = if let [counter] = &mut self.counters[..] {
             count(counter).map(|counted| vec![counted])
@@ -153,17 +172,21 @@ impl Multiplier {
                 threads.into_iter().map(join).collect()
             })
         };
-        let counted = counted.inspect_err(|Stopped| self.fault = self.counters[0].products.fault())?;
-        let mut tally = ColourTally::default();
+        let fault = || self.counters.iter().find_map(|counter| counter.products.fault());
+        let counted = counted.inspect_err(|Stopped| self.fault = fault())?;
+        let mut tallies = vec![ColourTally::default(); ranges.len()];
         for (orbits, states) in counted {
-            tally.states += states;
-            for (number, solutions) in orbits {
-                let sum = tally.weighted_solutions.checked_add(solutions);
-                tally.weighted_solutions = sum.expect("a range of orbits has fewer than 2^64 solutions");
-                found(number, solutions);
+            for (tally, states) in tallies.iter_mut().zip(states) {
+                tally.states += states;
+            }
+            for (at, number, solutions) in orbits {
+                let sum = tallies[at].weighted_solutions.checked_add(solutions);
+                tallies[at].weighted_solutions =
+                    sum.expect("a range of orbits has fewer than 2^64 solutions");
+                found(at, number, solutions);
             }
         }
-        Ok(tally)
+        Ok(tallies)
     }
 }
 

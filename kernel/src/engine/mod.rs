@@ -96,9 +96,9 @@ pub trait Engine: Send {
         None
     }
 
-    /// Who multiplies colours in its place: asked for once, by its thread. `None` if nobody does.
-    fn product_counter(&mut self) -> Option<Box<dyn ProductCounter>> {
-        None
+    /// Those who multiply colours in its place, side by side: asked for once, by its thread. Empty if nobody does.
+    fn product_counters(&mut self) -> Vec<Box<dyn ProductCounter>> {
+        Vec::new()
     }
 
     /// Why it can't count any more, if it has [`Stopped`] though nobody asked for it: its device is lost, or counts wrong,

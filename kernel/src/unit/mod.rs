@@ -69,6 +69,11 @@ impl Unit {
         }
     }
 
+    /// The row sets of colours that it is, and their board.
+    pub fn row_sets(&self) -> Option<(BoardSize, Range<u64>)> {
+        if let Self::RowSets(n, range) = self { Some((*n, range.clone())) } else { None }
+    }
+
     /// Smaller units that together have the same solutions, none if there are no solutions; the unit alone where
     /// there is nothing to split by.
     #[must_use]

@@ -38,7 +38,7 @@ fn job(n: u32, kind: PlanKind, states_per_job: u64, number: usize) -> Job {
 fn told(job: &Job, parts: &[Job], solver: &mut Solver) -> Vec<Counts> {
     let ranges: Vec<_> = parts.iter().map(|part| part.row_sets().unwrap()).collect();
     let mut told = vec![0_u64; parts.len()];
-    let mut found = |orbit, solutions| {
+    let mut found = |_, orbit, solutions| {
         told[ranges.iter().position(|range| range.contains(&orbit)).expect("an orbit of a part")] +=
             solutions;
     };

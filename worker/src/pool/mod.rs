@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use self::faults::line;
 use self::memory::MemoryGate;
-use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
+use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue, ROW_SETS_MAX};
 use self::spent::{Spent, ThreadClock};
 use self::split::pieces;
 use crate::crew::Crew;
@@ -267,13 +267,14 @@ impl PoolState {
             });
             #[expect(clippy::cast_precision_loss, reason = "a guess")]
             let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
-            // Row sets come one job after the other.
             let has_room = |lease: &Lease| {
-                let room = if lease.job.class == Class::Colours { 1 } else { batch_max };
-                ready < room
+                if lease.job.class == Class::Colours {
+                    ready < batch_max.min(ROW_SETS_MAX)
+                } else {
+                    is_short && ready < batch_max
+                }
             };
-            if is_short
-                && let Some(at) = queue.waiting.iter().position(has_room)
+            if let Some(at) = queue.waiting.iter().position(has_room)
                 && let Some(lease) = queue.waiting.remove(at)
             {
                 // Entered before it is taken apart, so that it can be revoked meanwhile.

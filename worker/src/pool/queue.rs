@@ -74,19 +74,22 @@ pub(super) struct PieceTally {
     pub(super) parts: Vec<(usize, Counts)>,
 }
 
-/// Pieces that a thread counts together: such with boards, or one of another kind.
+/// Pieces that a thread counts together: such with boards, ranges of orbits, or one of another kind.
 pub(super) struct PieceBatch {
     pub(super) units: Vec<Unit>,
     /// The part of each in its job.
     part_of: Vec<usize>,
-    /// The first orbits of the parts of the job, if the piece is a range of orbits.
-    firsts: Arc<[u64]>,
+    /// The first orbits of the parts of its job for each that is a range of orbits.
+    firsts: Vec<Arc<[u64]>>,
     /// The jobs that these are of, in the same order, each with the number of its pieces.
     pub(super) shares: Vec<(LeaseToken, usize)>,
     pub(super) mirrored: bool,
     /// Stopped when nobody wants any of it.
     pub(super) control: Control,
 }
+
+/// Ranges of orbits that a device counts together, at most: enough that each of its threads has a tile of some.
+pub(super) const ROW_SETS_MAX: usize = 16;
 
 impl ActiveJob {
     pub(super) fn new(lease: &Lease, kernel: KernelName) -> Self {
@@ -184,19 +187,24 @@ impl Queue {
 }
 
 impl PieceBatch {
-    /// Takes pieces of the first job for this engine that has some, and of others as long as there is room; `None` if there
-    /// are none.
+    /// Takes pieces of the first job for this engine that has some, and others like it as long as there is room; `None` if
+    /// there are none.
     pub(super) fn gather(jobs: &mut [ActiveJob], kernel: KernelName, batch_max: usize) -> Option<Self> {
         let mut jobs = jobs.iter_mut().filter(|job| job.kernel == kernel && !job.units.is_empty());
         let first = jobs.next()?;
-        let Piece { unit, part } = first.units.pop()?;
-        let room = if unit.board().is_some() { batch_max } else { 1 };
+        let kind = |piece: &Piece| (piece.unit.board().is_some(), piece.unit.row_sets().is_some());
+        let wanted = kind(first.units.last()?);
+        let room = match wanted {
+            (true, _) => batch_max,
+            (_, true) => batch_max.min(ROW_SETS_MAX),
+            _ => 1,
+        };
         let (alone, mirrored) = (first.alone, first.lease.mirrored);
         let others = jobs.filter(|job| !alone && !job.alone && job.lease.mirrored == mirrored);
         let mut batch = Self {
-            units: vec![unit],
-            part_of: vec![part],
-            firsts: Arc::clone(&first.parts.firsts),
+            units: Vec::new(),
+            part_of: Vec::new(),
+            firsts: Vec::new(),
             shares: Vec::new(),
             mirrored,
             control: Control::default(),
@@ -204,10 +212,11 @@ impl PieceBatch {
         let mut before = 0;
         for job in iter::once(first).chain(others) {
             while batch.units.len() < room
-                && let Some(Piece { unit, part }) = job.units.pop_if(|piece| piece.unit.board().is_some())
+                && let Some(Piece { unit, part }) = job.units.pop_if(|piece| kind(piece) == wanted)
             {
                 batch.units.push(unit);
                 batch.part_of.push(part);
+                batch.firsts.push(Arc::clone(&job.parts.firsts));
             }
             if batch.units.len() > before {
                 batch.shares.push((job.lease.token, batch.units.len() - before));
@@ -218,24 +227,23 @@ impl PieceBatch {
     }
 
     pub(super) fn count(&self, solver: &mut Solver) -> Result<Vec<PieceTally>, Stopped> {
-        let mut orbits = vec![0_u64; self.firsts.len()];
-        let mut add = |orbit, solutions| {
-            if let Some(part) = self.firsts.partition_point(|first| *first <= orbit).checked_sub(1) {
-                orbits[part] += solutions;
+        let mut orbits: Vec<_> = self.firsts.iter().map(|firsts| vec![0_u64; firsts.len()]).collect();
+        let mut add = |at: usize, orbit, solutions| {
+            if let Some(part) = self.firsts[at].partition_point(|first| *first <= orbit).checked_sub(1) {
+                orbits[at][part] += solutions;
             }
         };
         solver.mirror(self.mirrored);
         let tallies = solver.count_each(&self.units, &mut add, &self.control)?;
-        if !orbits.is_empty() {
-            let parts = orbits.into_iter().map(Counts::plain).enumerate().collect();
-            return Ok(tallies
-                .into_iter()
-                .map(|tally| PieceTally { tally, parts: Vec::clone(&parts) })
-                .collect());
-        }
-        let piece =
-            |(tally, part): (UnitTally, &usize)| PieceTally { tally, parts: vec![(*part, tally.counts)] };
-        Ok(tallies.into_iter().zip(&self.part_of).map(piece).collect())
+        let piece = |((tally, part), orbits): ((UnitTally, &usize), Vec<u64>)| {
+            let parts = if orbits.is_empty() {
+                vec![(*part, tally.counts)]
+            } else {
+                orbits.into_iter().map(Counts::plain).enumerate().collect()
+            };
+            PieceTally { tally, parts }
+        };
+        Ok(tallies.into_iter().zip(&self.part_of).zip(orbits).map(piece).collect())
     }
 
     /// The pieces, to be counted another time.

@@ -47,6 +47,8 @@ struct Object {
 // SAFETY: OpenCL may be called by any thread. Arguments of a kernel alone need one thread at a time, and `launch` has its
 // kernel for itself.
 unsafe impl Send for Object {}
+// SAFETY: the same.
+unsafe impl Sync for Object {}
 
 impl Drop for Object {
     fn drop(&mut self) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 
 use nqueens_kernel::engine::{ProductWork, TreeStep};
 
@@ -22,7 +23,11 @@ const DEPTH_MAX: usize = 16;
 
 /// Queens that a branch may ask for, at most: programs are made for each of these when it is needed. With less local memory
 /// more groups are busy at a time.
-const TABLES: [usize; 3] = [64, 128, 256];
+const TABLES: [usize; 3] = [64, 128, TABLES_MAX];
+const TABLES_MAX: usize = 256;
+
+/// While the device joins lists for one, others are written to it, and results are checked, by another.
+const SIDE_BY_SIDE: u64 = 2;
 
 /// Planes of a word's placements, as in multiply.cl.
 const PLANES: usize = 65;
@@ -121,7 +126,7 @@ fn kernel(context: &Context, tables: usize, depth: usize, name: &str) -> Result<
 
 /// A device that multiplies colours.
 pub(crate) struct OpenClProducts {
-    context: Context,
+    context: Arc<Context>,
     queue: Queue,
     /// By what they were made for.
     fits: HashMap<[usize; 2], Kernel>,
@@ -144,21 +149,25 @@ pub(crate) struct OpenClProducts {
 }
 
 impl OpenClProducts {
-    /// `None` if the device has too little local memory for any tree that may come.
-    pub(super) fn new(device: Device) -> Result<Option<Self>, Fault> {
-        let most = TABLES[TABLES.len() - 1];
-        if device.local_memory()? < local_bytes(most, DEPTH_MAX) as u64 {
-            return Ok(None);
+    /// Those that share the device; none if it has too little local memory for any tree that may come.
+    pub(super) fn all(device: Device) -> Result<Vec<Self>, Fault> {
+        if device.local_memory()? < local_bytes(TABLES_MAX, DEPTH_MAX) as u64 {
+            return Ok(Vec::new());
         }
-        let context = Context::new(device)?;
+        let context = Arc::new(Context::new(device)?);
+        (0..SIDE_BY_SIDE).map(|_| Self::new(device, Arc::clone(&context))).collect()
+    }
+
+    fn new(device: Device, context: Arc<Context>) -> Result<Self, Fault> {
         let queue = context.queue()?;
-        let multiply = kernel(&context, most, DEPTH_MAX, "multiply")?;
+        let multiply = kernel(&context, TABLES_MAX, DEPTH_MAX, "multiply")?;
         let is_cpu = device.is_cpu();
         // A CPU's memory belongs to others, too. Each colour has a buffer.
-        let memory = if is_cpu { device.memory().min(CPU_MEMORY_MAX) } else { device.memory() };
+        let memory =
+            if is_cpu { device.memory().min(CPU_MEMORY_MAX) } else { device.memory() } / SIDE_BY_SIDE;
         let largest = device.buffer_max()?;
         let (colours, factors, scratch, compared, sums) = Default::default();
-        Ok(Some(Self {
+        Ok(Self {
             context,
             queue,
             fits: HashMap::new(),
@@ -176,7 +185,7 @@ impl OpenClProducts {
             matrices_max: (memory / 2).min(largest.saturating_mul(2)),
             scratch_max: usize::try_from((memory / 8).min(largest)).unwrap_or(usize::MAX),
             is_cpu,
-        }))
+        })
     }
 
     /// The first results of what was begun.
@@ -205,7 +214,7 @@ impl ProductRunner for OpenClProducts {
     }
 
     fn set(&mut self, work: &ProductWork<'_>, walks: &[Walk; 2]) -> Result<(), Fault> {
-        let device = (&self.context, &self.queue);
+        let device = (&*self.context, &self.queue);
         for (colour, (buffers, walk)) in self.colours.iter_mut().zip(walks).enumerate() {
             buffers.set(device, work, colour, walk)?;
             let factors: Vec<_> = work.parts.iter().flat_map(|part| &part.factors[colour]).copied().collect();
@@ -218,7 +227,7 @@ impl ProductRunner for OpenClProducts {
     fn start_fits(&mut self, colour: usize, items: Range<usize>) -> Result<(), Fault> {
         let buffers = &self.colours[colour];
         // A CPU has memory for all tables. Depths are rounded up, so that few programs are made.
-        let most = if self.is_cpu { TABLES[TABLES.len() - 1] } else { buffers.asked_most };
+        let most = if self.is_cpu { TABLES_MAX } else { buffers.asked_most };
         let tables = TABLES.into_iter().find(|tables| *tables >= most).expect("a program asks by the byte");
         let depth = buffers.depth.next_multiple_of(4);
         assert!(depth <= DEPTH_MAX, "no branch has more queens than there are rows of a parity");

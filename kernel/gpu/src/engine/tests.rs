@@ -157,27 +157,30 @@ fn assert_equal(mut engine: DeviceEngine<Fake>, n: u32) -> DeviceEngine<Fake> {
 #[test]
 fn several_threads_cut_boards() {
     for threads in [1, 3] {
-        assert_equal(DeviceEngine::new(Fake::default(), threads, None), 11);
+        assert_equal(DeviceEngine::new(Fake::default(), threads, Vec::new()), 11);
     }
 }
 
 #[test]
 fn without_memory_launches_get_smaller() {
-    let engine = assert_equal(DeviceEngine::new(Fake { memory: Some(300), ..Fake::default() }, 1, None), 12);
+    let engine =
+        assert_equal(DeviceEngine::new(Fake { memory: Some(300), ..Fake::default() }, 1, Vec::new()), 12);
     assert!(
         engine.runner.largest <= 300 && engine.runner.tasks > 600,
         "in several launches: {}",
         engine.runner.tasks
     );
-    let late =
-        assert_equal(DeviceEngine::new(Fake { memory_late: Some(300), ..Fake::default() }, 1, None), 12);
+    let late = assert_equal(
+        DeviceEngine::new(Fake { memory_late: Some(300), ..Fake::default() }, 1, Vec::new()),
+        12,
+    );
     assert!(late.runner.largest > 300 && late.load <= 300, "{} and {}", late.runner.largest, late.load);
     for fake in [
         Fake { memory: Some(9), ..Fake::default() },
         Fake { memory_late: Some(9), ..Fake::default() },
         Fake { boards_max: Some(5), ..Fake::default() },
     ] {
-        let fault = count(&mut DeviceEngine::new(fake, 1, None), 11);
+        let fault = count(&mut DeviceEngine::new(fake, 1, Vec::new()), 11);
         assert_eq!(fault, Err("the device has no memory left".to_owned()));
     }
 }
@@ -186,7 +189,10 @@ fn without_memory_launches_get_smaller() {
 fn without_memory_for_their_masks_fewer_boards_are_counted_together() {
     let canaries = canaries().0.len();
     assert!(boards(11).len() > 7);
-    assert_equal(DeviceEngine::new(Fake { boards_max: Some(canaries + 3), ..Fake::default() }, 1, None), 11);
+    assert_equal(
+        DeviceEngine::new(Fake { boards_max: Some(canaries + 3), ..Fake::default() }, 1, Vec::new()),
+        11,
+    );
 }
 
 /// More rows than stems have, so that stems are cut on the way to them.
@@ -194,7 +200,7 @@ fn without_memory_for_their_masks_fewer_boards_are_counted_together() {
 fn boards_with_many_rows_are_counted_to_their_end() {
     let mut random = Random::new(5);
     let boards = [16, 18, 22, 24].map(|n| sparse(n, &mut random));
-    let mut engine = DeviceEngine::new(Fake::default(), 2, None);
+    let mut engine = DeviceEngine::new(Fake::default(), 2, Vec::new());
     let mut cpu = Kernel::Scalar.engine().expect("it runs everywhere");
     let [mut found, mut expected] = [(); 2].map(|()| vec![Tally::default(); boards.len()]);
     engine.count_batch(&boards, &mut found, &Control::default()).expect("no fault");
@@ -215,28 +221,32 @@ fn sparse(n: u32, random: &mut Random) -> Subproblem {
 
 #[test]
 fn tasks_that_take_too_long_are_cut_again() {
-    assert_equal(DeviceEngine::new(Fake { completions_max: Some(400), ..Fake::default() }, 1, None), 11);
+    assert_equal(
+        DeviceEngine::new(Fake { completions_max: Some(400), ..Fake::default() }, 1, Vec::new()),
+        11,
+    );
 }
 
 #[test]
 fn a_device_that_is_lost_at_any_call_says_so_and_counts_nothing() {
-    let calls = assert_equal(DeviceEngine::new(Fake::default(), 1, None), 10).runner.calls;
+    let calls = assert_equal(DeviceEngine::new(Fake::default(), 1, Vec::new()), 10).runner.calls;
     assert!(calls >= 4, "masks, a launch, a look, outcomes");
     for lost_at in 1..=calls {
-        let mut engine = DeviceEngine::new(Fake { lost_at: Some(lost_at), ..Fake::default() }, 1, None);
+        let mut engine = DeviceEngine::new(Fake { lost_at: Some(lost_at), ..Fake::default() }, 1, Vec::new());
         assert_eq!(count(&mut engine, 10), Err("the device is lost: fell off the bus".to_owned()));
     }
 }
 
 #[test]
 fn a_device_that_counts_wrong_is_found_by_the_next_canary() {
-    let tasks = assert_equal(DeviceEngine::new(Fake::default(), 1, None), 11).runner.tasks;
+    let tasks = assert_equal(DeviceEngine::new(Fake::default(), 1, Vec::new()), 11).runner.tasks;
     let last = (0..tasks).step_by(canary::EVERY + 1).next_back().expect("the first task is one");
     assert!(last > 0 && last + 3 < tasks);
     // Also after the last one that stands among others.
     let late = [last + 1, last + 2, tasks - 1, tasks];
     for wrong_from in (1..tasks).step_by(97).chain(late) {
-        let mut engine = DeviceEngine::new(Fake { wrong_from: Some(wrong_from), ..Fake::default() }, 1, None);
+        let mut engine =
+            DeviceEngine::new(Fake { wrong_from: Some(wrong_from), ..Fake::default() }, 1, Vec::new());
         let reason = count(&mut engine, 11).expect_err("it is wrong");
         assert!(reason.starts_with("the device counts wrong: ") && reason.contains("solutions"), "{reason}");
     }
@@ -245,7 +255,8 @@ fn a_device_that_counts_wrong_is_found_by_the_next_canary() {
 #[test]
 fn a_task_that_was_left_out_is_noticed() {
     for left_out in [1, 2, 600] {
-        let mut engine = DeviceEngine::new(Fake { left_out: Some(left_out), ..Fake::default() }, 1, None);
+        let mut engine =
+            DeviceEngine::new(Fake { left_out: Some(left_out), ..Fake::default() }, 1, Vec::new());
         let reason = count(&mut engine, 12).expect_err("one is missing");
         assert!(reason.ends_with("was left out"), "{reason}");
     }
@@ -254,7 +265,7 @@ fn a_task_that_was_left_out_is_noticed() {
 #[test]
 fn what_a_launch_before_left_is_noticed() {
     let fake = Fake { is_stale: true, memory: Some(300), ..Fake::default() };
-    let reason = count(&mut DeviceEngine::new(fake, 1, None), 12).expect_err("it is stale");
+    let reason = count(&mut DeviceEngine::new(fake, 1, Vec::new()), 12).expect_err("it is stale");
     assert!(reason.starts_with("the device counts wrong: ") && reason.contains("solutions"), "{reason}");
 }
 
@@ -262,7 +273,7 @@ fn what_a_launch_before_left_is_noticed() {
 fn stopped(looks_max: u32) -> (DeviceEngine<Fake>, Result<(), Stopped>) {
     let control = Arc::new(Control::default());
     let slow = Some((looks_max, Arc::clone(&control)));
-    let mut engine = DeviceEngine::new(Fake { slow, memory: Some(300), ..Fake::default() }, 1, None);
+    let mut engine = DeviceEngine::new(Fake { slow, memory: Some(300), ..Fake::default() }, 1, Vec::new());
     let boards = boards(12);
     let outcome = engine.count_batch(&boards, &mut vec![Tally::default(); boards.len()], &control);
     (engine, outcome)
@@ -287,7 +298,7 @@ fn a_launch_that_never_ends_is_a_lost_device() {
 /// Its thread multiplies colours, and does not search them.
 #[test]
 fn without_products_on_the_device_a_thread_multiplies() {
-    let mut solver = Solver::new(Box::new(DeviceEngine::new(Fake::default(), 1, None)), 1 << 28);
+    let mut solver = Solver::new(Box::new(DeviceEngine::new(Fake::default(), 1, Vec::new())), 1 << 28);
     let n = BoardSize::new(11).expect("a board");
     let all = Unit::RowSets(n, 0..RowSets::new(n).expect("large enough").len());
     let tally = solver.count_unit(&all, &Control::default());

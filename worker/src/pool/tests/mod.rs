@@ -60,6 +60,10 @@ impl<F: Count + Send + Sync> Engine for Fake<F> {
         Ok(tally)
     }
 
+    fn isa(&self) -> Option<Kernel> {
+        self.real.isa()
+    }
+
     fn batch_max(&self) -> usize {
         self.batch_max
     }

@@ -2,18 +2,20 @@
 
 use super::*;
 
-/// A large job of each plan, or one that is taken for large, with what is found in its parts.
+/// A large job of each plan, and two of colours, or such that are taken for large, with what is found in their parts.
 fn jobs_of_parts() -> Vec<(Lease, Vec<Counts>)> {
     let n = BoardSize::new(13).expect("a board");
-    let lease = |(kind, number): (PlanKind, u32)| {
-        let job = Plan::with_states_per_job(n, kind, 3_000_000).jobs().next().expect("a job");
+    let lease = |((kind, nth), number): ((PlanKind, usize), u32)| {
+        let states = if kind == PlanKind::Colours { 100_000 } else { 3_000_000 };
+        let job = Plan::with_states_per_job(n, kind, states).jobs().nth(nth).expect("a job");
         let lease = Lease { states: 9_000_000_000, ..lease_of(&job, number) };
         let parts = job.parts(lease.states);
         assert!((2..=9).contains(&parts.len()), "{} parts", parts.len());
         let counts = parts.iter().map(|part| expected(&lease_of(part, 0))).collect();
         (lease, counts)
     };
-    PlanKind::ALL.into_iter().zip(0..).map(lease).collect()
+    let first = PlanKind::ALL.map(|kind| (kind, 0)).into_iter();
+    first.chain([(PlanKind::Colours, 1)]).zip(0..).map(lease).collect()
 }
 
 /// The next so many results, by lease.
