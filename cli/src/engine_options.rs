@@ -239,14 +239,14 @@ mod tests {
             let crews = vec![device(1.0); devices + usize::from(kernel.is_some())];
             fastest(n, Engines { kernel, crews }.planned_for(n))
         };
-        assert_eq!([19, 20].map(|n| plan(n, None, 1)), [PlanKind::Border, PlanKind::Colours]);
+        assert_eq!([20, 21].map(|n| plan(n, None, 1)), [PlanKind::Border, PlanKind::Colours]);
         assert_eq!(plan(20, Some(Kernel::Scalar), 0), PlanKind::Border);
-        // Beside threads, that count 19 by `colours` if they can multiply.
+        // Beside threads, that count 20 by `colours` if they can multiply.
         assert_eq!(
-            [14, 19, 20].map(|n| plan(n, Some(Kernel::Avx2), 1)),
+            [14, 20, 21].map(|n| plan(n, Some(Kernel::Avx2), 1)),
             [PlanKind::Border, PlanKind::Colours, PlanKind::Colours]
         );
-        let beside = [19, 20].map(|n| plan(n, Some(Kernel::Scalar), 1));
+        let beside = [20, 21].map(|n| plan(n, Some(Kernel::Scalar), 1));
         assert_eq!(beside, [PlanKind::Border, PlanKind::Colours]);
     }
 
