@@ -13,7 +13,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::{PlanKind, fastest};
-use nqueens_worker::{Crew, WorkerError, prove, proven_kernels};
+use nqueens_worker::{Crew, WorkerError, prove, prove_device, proven_kernels};
 
 use crate::choices::one_of;
 use crate::engines::{ENGINES, device_crew, opencl};
@@ -78,14 +78,22 @@ impl Engines {
     /// The engine to choose the plan for; `None`: GPUs. Threads beside GPUs have a say only if they are fastest by `colours`:
     /// a GPU counts that as well, and many threads may count more of it.
     pub(crate) fn planned_for(&self, n: BoardSize) -> Option<Kernel> {
-        let has_devices = self.crews.len() > 1;
-        self.kernel.filter(|kernel| !has_devices || fastest(n, Some(*kernel)) == PlanKind::Colours)
+        if self.crews.len() > 1 { beside_gpus(n, self.kernel) } else { self.kernel }
     }
 
     pub(crate) fn names(&self) -> String {
         let names: BTreeSet<_> = self.crews.iter().map(|crew| &*crew.engine).collect();
         names.into_iter().collect::<Vec<_>>().join(" + ")
     }
+}
+
+fn beside_gpus(n: BoardSize, kernel: Option<Kernel>) -> Option<Kernel> {
+    kernel.filter(|kernel| fastest(n, Some(*kernel)) == PlanKind::Colours)
+}
+
+/// The plan for a board if threads of an engine and GPUs count it.
+pub(crate) fn plan_beside_gpus(asked: Option<PlanKind>, n: BoardSize) -> impl FnOnce(Kernel) -> PlanKind {
+    move |kernel| asked.unwrap_or_else(|| fastest(n, beside_gpus(n, Some(kernel))))
 }
 
 impl FromStr for DeviceChoice {
@@ -112,8 +120,14 @@ pub(crate) fn device_choice(text: &str) -> Result<String, String> {
 }
 
 impl EngineOptions {
-    /// Tests the engines. One that was asked for must pass. What `--device auto` decides is told, in a line for each device.
-    pub(crate) fn prove(&self, threads: NonZeroUsize, tell: impl Fn(&str)) -> anyhow::Result<Engines> {
+    /// Tests the engines. One that was asked for must pass. What `--device auto` decides by the `plan` of such threads is told,
+    /// in a line for each device.
+    pub(crate) fn prove(
+        &self,
+        threads: NonZeroUsize,
+        plan: impl FnOnce(Kernel) -> PlanKind,
+        tell: impl Fn(&str),
+    ) -> anyhow::Result<Engines> {
         let proof = match self.kernel {
             Some(EngineName::OpenCl) => return Ok(Engines { kernel: None, crews: self.devices_alone()? }),
             Some(EngineName::Cpu(kernel)) => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
@@ -122,7 +136,15 @@ impl EngineOptions {
         let beside = Crew::of_cpu(proof, threads);
         let devices = match self.asked_for()? {
             Some(devices) => proven_devices(devices)?,
-            None if self.device == Some(DeviceChoice::Auto) => faster(&beside, tell),
+            None if self.device == Some(DeviceChoice::Auto) => {
+                let plan = plan(proof.kernel);
+                let states_per_s = if numbered().is_ok_and(|found| !gpus(found).is_empty()) {
+                    prove_device(ENGINES, proof.kernel.name(), plan).map_err(anyhow::Error::msg)?
+                } else {
+                    proof.states_per_s
+                };
+                faster(plan, Crew { states_per_s, ..beside.clone() }.speed(), tell)
+            }
             None => Vec::new(),
         };
         Ok(Engines { kernel: Some(proof.kernel), crews: iter::once(beside).chain(devices).collect() })
@@ -168,14 +190,14 @@ fn gpus(devices: impl Iterator<Item = (usize, Device)>) -> Vec<(usize, Device)> 
 }
 
 /// The devices that `auto` takes. Where there is no OpenCL, or no device, it has nothing to tell.
-fn faster(beside: &Crew, tell: impl Fn(&str)) -> Vec<Crew> {
+fn faster(plan: PlanKind, threads: f64, tell: impl Fn(&str)) -> Vec<Crew> {
     if let Err(failed @ NoDevice::Failed(_)) = opencl() {
         tell(&failed.to_string());
     }
     let judge = |(number, device): (usize, Device)| {
-        let judged = judge(device.is_cpu(), || device_crew(number, device), beside.speed());
+        let judged = judge(device.is_cpu(), || device_crew(number, device, plan), threads);
         let decision = match &judged {
-            Ok(crew) => format!("counts: {}", speeds(crew.speed(), beside.speed())),
+            Ok(crew) => format!("counts: {}", speeds(crew.speed(), threads)),
             Err(reason) => format!("is left alone: {reason}"),
         };
         tell(&format!("device {number} ({}) {decision}", device.name()));
@@ -200,7 +222,8 @@ fn speeds(device: f64, threads: f64) -> String {
 
 fn proven_devices(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
     let prove = |(number, device): (usize, Device)| {
-        device_crew(number, device).map_err(|reason| anyhow!("device {number} ({}): {reason}", device.name()))
+        let crew = device_crew(number, device, PlanKind::Border);
+        crew.map_err(|reason| anyhow!("device {number} ({}): {reason}", device.name()))
     };
     devices.into_iter().map(prove).collect()
 }

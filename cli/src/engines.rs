@@ -8,6 +8,7 @@ use std::time::Duration;
 use nqueens_fleet::process::run;
 use nqueens_gpu::{Device, Found, NoDevice};
 use nqueens_kernel::engine::{Engine, Factory, cpu};
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::name;
 use nqueens_worker::{Crew, prove_device};
 use tracing::error;
@@ -45,9 +46,9 @@ fn engine_name(number: usize) -> String {
     format!("{}-{number}", nqueens_gpu::NAME)
 }
 
-/// A thread that keeps a device busy, if that passes its self-test.
-pub(crate) fn device_crew(number: usize, device: Device) -> Result<Crew, String> {
-    let said = child(Some(number))?;
+/// A thread that keeps a device busy, if that passes its self-test; its speed is by this plan.
+pub(crate) fn device_crew(number: usize, device: Device, plan: PlanKind) -> Result<Crew, String> {
+    let said = child(Some((number, plan)))?;
     let tested = serde_json::from_str::<Result<f64, String>>(&said);
     let states_per_s = tested.map_err(|_| "its test came to nothing".to_owned()).flatten()?;
     let (kernel, about) =
@@ -56,18 +57,22 @@ pub(crate) fn device_crew(number: usize, device: Device) -> Result<Crew, String>
 }
 
 /// What a process of its own says that finds the devices, or [tests](try_device) one: a driver may crash, or hang.
-fn child(number: Option<usize>) -> Result<String, String> {
+fn child(test: Option<(usize, PlanKind)>) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let what = number.map_or("--try-device".to_owned(), |number| format!("--try-device={number}"));
+    let what =
+        test.map_or("--try-device".to_owned(), |(number, plan)| format!("--try-device={number},{plan}"));
     let said = run(Command::new(program).args(["doctor", &what]), TRIAL_MAX);
     said.map_err(|failed| format!("a driver fails in a process of its own: {failed}"))
 }
 
-/// In that process: the speed of a device, or why it fails its test. Nothing is said of one that is not there.
-pub(crate) fn try_device(number: Option<usize>) -> Option<Result<f64, String>> {
+/// In that process: the speed of a device by a plan, `0,border`, or why it fails its test. Nothing is said of one that is not
+/// there.
+pub(crate) fn try_device(test: Option<&str>) -> Option<Result<f64, String>> {
     // Why there is none, whoever asks finds out himself.
     let found = nqueens_gpu::devices().ok()?;
-    let device = *found.devices.get(number?)?;
+    let (number, plan) = test?.split_once(',')?;
+    let (number, plan) = (number.parse::<usize>().ok()?, plan.parse().ok()?);
+    let device = *found.devices.get(number)?;
     // If there is no engine for it its driver knows why.
     let fault = Arc::new(OnceLock::new());
     let known = Arc::clone(&fault);
@@ -75,7 +80,7 @@ pub(crate) fn try_device(number: Option<usize>) -> Option<Result<f64, String>> {
         let engine = nqueens_gpu::engine(device, host_threads());
         engine.map_err(|fault| known.set(fault.to_string())).ok()
     };
-    let tested = prove_device(&engine, &engine_name(number?));
+    let tested = prove_device(&engine, &engine_name(number), plan);
     Some(tested.map_err(|reason| fault.get().cloned().unwrap_or(reason)))
 }
 

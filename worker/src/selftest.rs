@@ -45,23 +45,25 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
     Ok(Proof { kernel, states_per_s: states_per_s(&mut solver, TIME) })
 }
 
-/// The same for a device, which counts boards in large batches; its speed in states a second.
-pub fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
+/// The same for a device, which counts in large batches, and for what is compared with it; its speed by this plan, in estimated
+/// states a second.
+pub fn prove_device(factory: &Factory, engine: &str, plan: PlanKind) -> Result<f64, String> {
     // There are wrong counts that no orbits have: to put them together panics.
-    let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine)));
+    let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine, plan)));
     proven.unwrap_or_else(|panic| Err(format!("{engine} counts wrong: {}", panics::text(&*panic))))
 }
 
-fn measure_device(factory: &Factory, engine: &str) -> Result<f64, String> {
+fn measure_device(factory: &Factory, engine: &str, plan: PlanKind) -> Result<f64, String> {
     let mut solver = tested(factory, engine)?;
     let mut speed = 1.0;
     for n in BOARDS.map(|n| BoardSize::new(n).expect("a board")) {
+        let jobs: Vec<_> = Plan::new(n, plan).weighed_jobs().collect();
+        let states: u128 = jobs.iter().map(|(_, weight)| u128::from(weight.states)).sum();
         let begun = Instant::now();
-        let jobs = Plan::new(n, PlanKind::Border).jobs();
-        let counted = solver.count_jobs(jobs, &Control::default());
-        let (totals, states) = counted.map_err(|_stopped| fault_of(&solver))?;
+        let counted = solver.count_jobs(jobs.into_iter().map(|(job, _)| job), &Control::default());
+        let (totals, _) = counted.map_err(|_stopped| fault_of(&solver))?;
         let elapsed = begun.elapsed();
-        compare(engine, n, PlanKind::Border, totals)?;
+        compare(engine, n, plan, totals)?;
         let before = std::mem::replace(&mut speed, (to_f64(states) / elapsed.as_secs_f64()).max(1.0));
         if elapsed > BATCH_TIME && speed < 2.0 * before {
             break;
@@ -185,8 +187,9 @@ mod tests {
 
     #[test]
     fn a_device_proves_itself_on_the_boards_that_measure_it_too() {
-        assert!(prove_device(&wrong_from(32), "portable").unwrap() > 1.0);
-        let right_below = |n| prove_device(&wrong_from(n), "portable").unwrap_err();
+        assert!(prove_device(&wrong_from(32), "portable", PlanKind::Border).unwrap() > 1.0);
+        assert!(prove_device(&cpu, Kernel::best().name(), PlanKind::Colours).unwrap() > 1.0);
+        let right_below = |n| prove_device(&wrong_from(n), "portable", PlanKind::Border).unwrap_err();
         let small = right_below(1);
         assert!(small.starts_with("portable counts COUNT") && small.contains("for N = 5 "), "{small}");
         // On a board that measures it, whose counts make no orbits.
@@ -194,7 +197,7 @@ mod tests {
         assert!(large.starts_with("portable counts wrong: panicked: "), "{large}");
         // By as many solutions as there are in an orbit.
         let more = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(More(cpu(name)?))) };
-        let more = prove_device(&more, "portable").unwrap_err();
+        let more = prove_device(&more, "portable", PlanKind::Border).unwrap_err();
         assert!(more.starts_with("portable counts COUNT") && more.contains("for N = 14 by"), "{more}");
     }
 }

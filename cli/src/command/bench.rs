@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::choices::{plan_kind, plans, threads};
 use crate::counting;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::{EngineOptions, plan_beside_gpus};
 use crate::output::{Json, counted, speed, thousands};
 
 /// Measures the counting speed of a kernel, without database and network.
@@ -40,7 +40,9 @@ pub(crate) struct BenchCommand {
 impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         let n = self.n;
-        let proven = self.engines.prove(self.threads, |decision| eprintln!("nqueens: {decision}"))?;
+        let proven = self.engines.prove(self.threads, plan_beside_gpus(self.plan, n), |decision| {
+            eprintln!("nqueens: {decision}");
+        })?;
         let plan = plan_kind(self.plan, n, proven.planned_for(n));
         let kernels = proven.names();
         let crews = proven.crews.into_iter();

@@ -9,6 +9,7 @@ use bytesize::ByteSize;
 use clap::Args;
 use nqueens_gpu::Found;
 use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::numbers;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use nqueens_worker::prove;
@@ -55,9 +56,9 @@ pub(crate) struct DoctorCommand {
     #[arg(long)]
     protocol: bool,
 
-    /// Finds the devices, and tests that of this number
-    #[arg(long, hide = true, value_name = "N", num_args = 0..=1, require_equals = true)]
-    try_device: Option<Vec<usize>>,
+    /// Finds the devices, and tests that of this number by this plan
+    #[arg(long, hide = true, value_name = "N,PLAN", num_args = 0..=1, require_equals = true)]
+    try_device: Option<Vec<String>>,
 
     /// With --protocol: print JSON
     #[arg(short, long, requires = "protocol")]
@@ -78,8 +79,8 @@ impl DoctorCommand {
                 .print(json!({ "protocol": PROTOCOL_VERSION, "plans": plans, "build": BUILD }), text)?;
             return Ok(ExitCode::SUCCESS);
         }
-        if let Some(number) = &self.try_device {
-            print_line(serde_json::to_string(&try_device(number.first().copied()))?)?;
+        if let Some(test) = &self.try_device {
+            print_line(serde_json::to_string(&try_device(test.first().map(String::as_str)))?)?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(path) = &self.db {
@@ -157,7 +158,8 @@ fn look_at_devices() -> anyhow::Result<bool> {
         let (name, driver, units) = (device.name(), device.driver(), device.compute_units());
         let about =
             format!("{name}, driver {driver}, {units} compute units, {}; ", ByteSize(device.memory()));
-        let tested = device_crew(number, device).map(|crew| numbers::speed(crew.states_per_s));
+        let tested =
+            device_crew(number, device, PlanKind::Border).map(|crew| numbers::speed(crew.states_per_s));
         well &= tell(&format!("device {number}"), &about, tested)?;
     }
     Ok(well)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::name;
 use nqueens_worker::{Client, Config, EndReason, Spool, Summary, proven_kernels, work};
 use tracing::info;
@@ -103,7 +104,7 @@ impl WorkerCommand {
         let (threads, memory) = self.engines.memory.of_worker(self.threads.number())?;
         let options = self.engines.clone();
         let proving = tokio::task::spawn_blocking(move || {
-            let engines = options.prove(threads, |decision| info!("{decision}"))?;
+            let engines = options.prove(threads, |_| PlanKind::Border, |decision| info!("{decision}"))?;
             let offered = engines.kernel.map(|_| proven_kernels(ENGINES).map(|proof| proof.kernel.into()));
             anyhow::Ok((engines.crews, offered.into_iter().flatten().collect()))
         });

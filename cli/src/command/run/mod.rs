@@ -27,7 +27,7 @@ use self::here::Here;
 use crate::board::Board;
 use crate::build::BUILD;
 use crate::choices::{ConfirmingOptions, JobsMax, Splitting, Threads};
-use crate::engine_options::{EngineOptions, Engines};
+use crate::engine_options::{EngineOptions, Engines, plan_beside_gpus};
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::output::{Json, percent, thousands};
@@ -94,7 +94,8 @@ impl RunCommand {
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let (options, threads) = (self.engines.clone(), self.threads.number());
         let tell = |decision: &str| eprintln!("nqueens: {decision}");
-        let proving = tokio::task::spawn_blocking(move || options.prove(threads, tell));
+        let plan = plan_beside_gpus(self.splitting.plan, self.board.n);
+        let proving = tokio::task::spawn_blocking(move || options.prove(threads, plan, tell));
         let timing = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..self.confirming.policy(false) },
             jobs_max: self.jobs_max.jobs_max,
