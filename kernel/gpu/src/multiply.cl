@@ -156,8 +156,8 @@ KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL 
             LOCAL const char *free = (LOCAL const char *)tables;
             switch (rest) {
             case 0:
-                while (words < end)
-                    add(valid, *words++, matrix);
+                for (uint row = 0; row < rows; row++)
+                    add(valid, row, matrix);
                 break;
             case 1: run(words, end, 0, valid, free, lane, matrix); break;
             case 2: run(words, end, 1, valid, free, lane, matrix); break;

@@ -97,9 +97,8 @@ impl Products for DeviceProducts {
             })
             .collect();
         let firsts = [window.start, 0];
-        let heights = self.trees.each_ref().map(|tree| tree.height);
         let placements = |number: usize, row: usize| {
-            let (side, height) = (&sides[number], heights[number]);
+            let (side, height) = (&sides[number], planted.tries[colours[number]].height());
             let class = CellClass::new(lines, side.colour, minor, side.diagonals);
             let rows = lines.in_order(minor, side.colour.of(lines, minor, row_sets[row / height].0));
             lists::placements(&class, &rows, side.leaves.used(side.colour, firsts[number] + row % height))
@@ -109,7 +108,7 @@ impl Products for DeviceProducts {
             shared.version += 1;
             tree.version = shared.version;
         }
-        let trees = self.trees.each_ref().map(DeviceTree::tree);
+        let trees = [0, 1].map(|number| self.trees[number].of(&planted.tries[colours[number]]));
         let work = ProductWork { trees, row_sets: row_sets.len(), parts: &parts, placements: &placements };
         let (sums, states) = shared.counter.count(&work, control)?;
         self.states += states;
@@ -133,21 +132,16 @@ fn pairs(factors: &[Factor]) -> Vec<[u32; 2]> {
     factors.iter().map(|factor| [factor.any, factor.below]).collect()
 }
 
-/// A tree for devices.
+/// What devices need of a tree beside it.
 #[derive(Debug, Default)]
 struct DeviceTree {
-    /// The colour and the version of the tree that it is made of.
+    /// The colour and the version of the tree.
     source: (usize, u64),
     /// 0 for a new one.
     version: u64,
-    depth: usize,
-    rest: usize,
-    height: usize,
-    /// Placements by matrix row.
-    counts: Vec<u32>,
+    /// Placements of a matrix row, at most.
+    most: u32,
     steps: Vec<TreeStep>,
-    asked: Vec<u64>,
-    program: Vec<u32>,
 }
 
 impl DeviceTree {
@@ -156,51 +150,42 @@ impl DeviceTree {
         if self.source == (colour, trie.version) {
             return;
         }
-        self.source = (colour, trie.version);
-        self.version = 0;
-        (self.depth, self.rest, self.height) = (trie.depth, trie.rest, trie.height());
+        *self = Self { source: (colour, trie.version), steps: mem::take(&mut self.steps), ..Self::default() };
         self.steps.clear();
-        self.asked.clear();
-        self.program.clear();
-        let rows = row_sets * self.height;
-        self.counts.clear();
-        self.counts.resize(rows, u32::from(trie.rest == 0));
+        let rows = row_sets * trie.height();
         if trie.rest == 0 {
             // One placement, of no queen, for each row of the matrix.
-            let rows = index(rows);
-            self.program.extend(0..rows);
-            self.steps.push(TreeStep { leaves: rows, program: [0, rows], ..TreeStep::default() });
+            self.most = 1;
+            self.steps.push(TreeStep { leaves: index(rows), ..TreeStep::default() });
             return;
         }
+        let mut counts = vec![0; rows];
         for step in &trie.steps {
-            let (asked, program) = (index(self.asked.len()), index(self.program.len()));
-            if step.level + 1 == trie.depth {
-                self.asked.extend(trie.asked(step));
-                self.program.extend(trie.program(step));
-                for leaf in trie.nodes(step).flat_map(|(_, leaves)| leaves) {
-                    self.counts[(leaf & 0xff_ffff) as usize] += 1;
-                }
-            }
+            let ends = |range: &Range<usize>| [range.start, range.end].map(index);
             self.steps.push(TreeStep {
                 queen: step.queen,
                 level: index(step.level),
                 leaves: u32::try_from(step.leaves).expect("trees are kept below 2^32 words"),
-                asked: [asked, index(self.asked.len())],
-                program: [program, index(self.program.len())],
+                asked: ends(&step.asked),
+                program: ends(&step.program),
             });
+            for leaf in trie.nodes(step).flat_map(|(_, leaves)| leaves) {
+                counts[(leaf & 0xff_ffff) as usize] += 1;
+            }
         }
+        self.most = counts.into_iter().max().unwrap_or(0);
     }
 
-    fn tree(&self) -> Tree<'_> {
+    fn of<'a>(&'a self, trie: &'a Trie) -> Tree<'a> {
         Tree {
             version: self.version,
-            depth: self.depth,
-            rest: self.rest,
-            height: self.height,
-            most: self.counts.iter().copied().max().unwrap_or(0),
+            depth: trie.depth,
+            rest: trie.rest,
+            height: trie.height(),
+            most: self.most,
             steps: &self.steps,
-            asked: &self.asked,
-            program: &self.program,
+            asked: &trie.asked,
+            program: &trie.program,
         }
     }
 }
@@ -236,7 +221,7 @@ mod tests {
             let branch = path.iter().fold(0, |all, queen| all | queen);
             let program = &tree.program[step.program[0] as usize..step.program[1] as usize];
             if tree.rest == 0 {
-                found.extend(program.iter().filter(|leaf| **leaf as usize == row).map(|_| branch));
+                found.push(branch);
                 continue;
             }
             let queen = |number: u32| tree.asked[(step.asked[0] + number) as usize];

@@ -21,8 +21,8 @@ pub(super) struct Trie {
     /// The columns of the queens of a leaf and its branch, by the leaf's column set among those that are wanted.
     columns: Vec<u32>,
     /// The diagonals of the queens that branches ask for. A branch knows them by their place among its own.
-    asked: Vec<u64>,
-    program: Vec<u32>,
+    pub(super) asked: Vec<u64>,
+    pub(super) program: Vec<u32>,
     /// Nodes of a branch by their number of leaves.
     nodes: [Vec<u32>; LEAVES_MAX + 1],
     /// How often it was filled.
@@ -42,8 +42,8 @@ pub(super) struct Step {
     columns: u32,
     /// Leaves below it, if the branch is complete.
     pub(super) leaves: u64,
-    asked: Range<usize>,
-    program: Range<usize>,
+    pub(super) asked: Range<usize>,
+    pub(super) program: Range<usize>,
 }
 
 /// Branches one after the other, with the steps that lead to them.

@@ -44,7 +44,7 @@ pub struct TreeStep {
 /// each in it. A node has all queens of its placements but the last, by their numbers among those that the branch asks for:
 /// a byte each, the lowest of a word first, in whole words. A word for each leaf follows: the last queen's number in the
 /// highest byte, and below it the matrix row that the placement counts for. If placements have no queens after their branch,
-/// the program has nothing but these rows.
+/// there is no program: each matrix row has one.
 ///
 /// A matrix has a row for each row set and, within that, for each column set of a placement.
 #[derive(Clone, Copy, Debug)]
