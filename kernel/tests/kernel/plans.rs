@@ -340,6 +340,6 @@ fn the_fastest_plan_follows_from_board_and_engine() {
         let large = if kernel.multiplies() { PlanKind::Colours } else { PlanKind::Border };
         assert_eq!([20, 27, 31].map(|n| fastest(board(n), Some(kernel))), [large; 3], "{kernel}");
     }
-    let on_gpus = [4, 19, 20, 31].map(|n| fastest(board(n), None));
+    let on_gpus = [4, 20, 21, 31].map(|n| fastest(board(n), None));
     assert_eq!(on_gpus, [PlanKind::Border, PlanKind::Border, PlanKind::Colours, PlanKind::Colours]);
 }
