@@ -92,9 +92,10 @@ fn small_boards_by_each_plan() {
     whole_boards(5..=9, 1);
 }
 
+/// By several threads, and larger ones.
 #[test]
-fn larger_boards_by_each_plan() {
-    whole_boards(10..=14, 4);
+fn boards_by_each_plan_and_several_threads() {
+    whole_boards(5..=14, 4);
 }
 
 #[test]

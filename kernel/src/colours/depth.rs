@@ -75,7 +75,8 @@ impl Costs {
         leaf: [2.5, 2.5, 0.0],
     };
 
-    /// Clocks of a scheduler by the machine code of `kernel/gpu`, which takes 16 placements of 64 lanes.
+    /// Clocks of a scheduler by the machine code of `kernel/gpu`, which takes 16 placements of 64 lanes. On an H100 branches of
+    /// a queen more or less are slower (N = 21).
     pub(super) const DEVICE: Self = Self {
         sift: [0.95, 1.35],
         deal: [0.0, 0.0],

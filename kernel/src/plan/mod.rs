@@ -23,7 +23,7 @@ pub use size::PlanSize;
 /// Seconds of CPU time of one thread by `border` and by `colours`, tables included (`nqueens bench`): for N = 16 with AVX-512 on
 /// a Sapphire Rapids core 0.066 and 0.044, with AVX2 0.103 and 0.046, in plain code 0.26 and 0.08; for N = 15 as long. Below,
 /// either takes less than a tenth of a second, and `border` tells orbits apart besides. On GPUs smaller boards wait for lists of
-/// placements: N = 20 took an H100 2.7 and 4.4 s. The plain engines do not multiply.
+/// placements: N = 20 took an H100 2.7 and 4.8 s. The plain engines do not multiply.
 pub fn fastest(n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
     let colours_from = match kernel {
         Some(Kernel::Reference | Kernel::Scalar) => u32::MAX,
