@@ -8,6 +8,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::process::{CommandError, TIMEOUT, run};
@@ -47,12 +48,18 @@ pub trait Backend {
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError>;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct Templates {
+    /// Submits a job NAME that runs SCRIPT; its id is the first word of the last line that this prints
+    #[arg(long, value_name = "SHELL")]
     pub submit: String,
-    /// Whether a submit makes an array, whose tasks are called `1234_0` and so on.
-    pub arrays: bool,
+
+    /// Prints a line for each job NAME: id, state, and perhaps node
+    #[arg(long, value_name = "SHELL")]
     pub list: String,
+
+    /// Cancels the jobs IDS
+    #[arg(long, value_name = "SHELL")]
     pub cancel: String,
 }
 
@@ -60,20 +67,24 @@ impl Templates {
     /// Those of Slurm, with a time limit and an operator's own options of `sbatch`. The fleet's come after these, and hold.
     pub fn slurm(time_limit: Option<Duration>, options: &[String]) -> Self {
         let time = time_limit.map(|limit| format!("--time={} ", limit.as_secs().div_ceil(60)));
-        let options: String = options.iter().map(|option| quote(option) + " ").collect();
+        let options = quote(options.iter().map(String::as_str));
         let time = time.unwrap_or_default();
         Self {
             // A requeued job goes on in the same log.
             submit: format!(
-                "sbatch {time}{options}--parsable --array=0-$LAST --job-name=\"$NAME\" \
+                "sbatch {time}{options} --parsable --array=0-$LAST --job-name=\"$NAME\" \
                  --output=\"${{SCRIPT%/*}}/logs/%A_%a.log\" --open-mode=append \"$SCRIPT\""
             ),
-            arrays: true,
             list: "squeue --me --noheader --array --all --states=all --name=\"$NAME\" --format='%i|%T|%r|%N'"
                 .to_owned(),
             // Quiet: those that have ended are no error. SIGTERM comes at once, SIGKILL after Slurm's KillWait.
             cancel: "scancel --quiet $IDS".to_owned(),
         }
+    }
+
+    /// Whether a submit makes an array, whose tasks are called `1234_0` and so on.
+    fn arrays(&self) -> bool {
+        self.submit.contains("$LAST")
     }
 }
 
@@ -94,7 +105,7 @@ impl CommandBackend {
     /// What would be submitted, for people.
     pub fn describe(&self, count: u64) -> String {
         let (path, name) = (self.worker.path(), self.worker.name());
-        let last = if self.templates.arrays { format!(" LAST={}", count - 1) } else { String::new() };
+        let last = if self.templates.arrays() { format!(" LAST={}", count - 1) } else { String::new() };
         let (submit, script) = (&self.templates.submit, self.worker.script());
         format!("SCRIPT={} NAME={name}{last}\n{submit}\n\n{script}", path.display())
     }
@@ -109,14 +120,14 @@ impl CommandBackend {
         // `1234`, or `1234;cluster`, or what is left of `Job <1234> is submitted`, possibly after messages of the site.
         let mut words = answer.lines().last().unwrap_or_default().split([' ', '\t', ';']);
         let job = words.find(|word| !word.is_empty()).filter(|job| is_id(job)).ok_or_else(strange)?;
-        let name = |task| if self.templates.arrays { format!("{job}_{task}") } else { job.to_owned() };
+        let name = |task| if self.templates.arrays() { format!("{job}_{task}") } else { job.to_owned() };
         Ok((0..count).map(name).collect())
     }
 }
 
 impl Backend for CommandBackend {
     fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, CommandError> {
-        if self.templates.arrays {
+        if self.templates.arrays() {
             return self.submit_once(count);
         }
         // The rest is for the next look.
@@ -233,7 +244,7 @@ mod tests {
             WorkerScript { program: "nqueens".into(), folder: folder.to_owned(), arguments: Vec::new() };
         let cancel = "echo $IDS > cancelled".to_owned();
         let [submit, list] = [submit, list].map(str::to_owned);
-        let templates = Templates { submit, arrays: false, list, cancel };
+        let templates = Templates { submit, list, cancel };
         CommandBackend { worker, templates }
     }
 
@@ -254,14 +265,10 @@ mod tests {
         let counter = place.path().join("counter");
         let counts = format!("echo x >> {0}; n=$(wc -l < {0}); [ $n -le 3 ] && echo $n", counter.display());
         assert_eq!(submit(&counts, 5), Ok(["1", "2", "3"].map(id).to_vec()), "what has begun counts");
-        let array = |template: &str| {
-            let mut backend = backend(place.path(), template, "");
-            backend.templates.arrays = true;
-            backend.submit(3)
-        };
+        let array = |template: &str| submit(template, 3);
         let ids = ["12_0", "12_1", "12_2"].map(id).to_vec();
         assert_eq!(array("[ $LAST = 2 ]; echo Welcome!; echo '12;west'"), Ok(ids));
-        assert!(matches!(array("echo Submitted batch job 7"), Err(CommandError::Unclear(_))));
+        assert!(matches!(array("echo Submitted batch job 7, $LAST"), Err(CommandError::Unclear(_))));
     }
 
     #[test]
@@ -341,7 +348,6 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let mut sbatch = backend(place.path(), &slurm.submit.replace("sbatch", "printf '%s;' >&2"), "");
         sbatch.templates.submit += "; exit 1";
-        sbatch.templates.arrays = true;
         let (folder, name) = (place.path().display(), sbatch.worker.name());
         let command = format!(
             "--time=1502;-J;no;--comment=it's;--parsable;--array=0-2;--job-name={name};\

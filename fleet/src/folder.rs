@@ -82,22 +82,10 @@ impl FleetFolder {
         }
     }
 
-    /// Reads the state, changes it and replaces it; no other process does so at the same time.
-    pub fn change<T>(&self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
-        let lock = self.lock_file("state.lock")?;
-        lock.lock().map_err(at(&self.0))?;
-        let mut state = self.state()?;
-        let before = state.clone();
-        let answer = change(&mut state);
-        if state != before {
-            self.replace("state.json", &state)?;
-        }
-        Ok(answer)
-    }
-
     /// Begins a life of the fleet with these settings, as the last one left it.
     pub fn begin(&self, settings: &FleetSettings) -> io::Result<()> {
-        self.replace("settings.json", settings)?;
+        self.replace("worker.sh", settings.backend.worker.script().as_bytes())?;
+        self.replace("settings.json", &serde_json::to_vec_pretty(settings)?)?;
         self.change(FleetState::begin)
     }
 
@@ -123,11 +111,11 @@ impl FleetFolder {
     }
 
     /// A power cut leaves the old file or the new one.
-    fn replace(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.0.join(name);
         let write = || {
             let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
-            temporary.write_all(&serde_json::to_vec_pretty(value)?)?;
+            temporary.write_all(content)?;
             temporary.as_file().sync_all()?;
             temporary.persist(&path).map(drop).map_err(|error| error.error)
         };
@@ -141,9 +129,18 @@ impl FleetFolder {
     }
 }
 
-impl StateStore for &FleetFolder {
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
-        FleetFolder::change(self, change)
+impl StateStore for FleetFolder {
+    /// No other process does so at the same time.
+    fn change<T>(&self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
+        let lock = self.lock_file("state.lock")?;
+        lock.lock().map_err(at(&self.0))?;
+        let mut state = self.state()?;
+        let before = state.clone();
+        let answer = change(&mut state);
+        if state != before {
+            self.replace("state.json", &serde_json::to_vec_pretty(&state)?)?;
+        }
+        Ok(answer)
     }
 }
 

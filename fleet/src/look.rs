@@ -10,7 +10,7 @@ use crate::state::{Demand, FleetState};
 /// Where the state of a fleet lies.
 pub trait StateStore {
     /// Reads the state, changes it, and returns when it is safe.
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T>;
+    fn change<T>(&self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T>;
 }
 
 /// Looks once, and acts. `clock` tells the time. `demand` is what the coordinator answered a moment ago, `None` if it did
@@ -20,7 +20,7 @@ pub trait StateStore {
 /// submit twice in its next life.
 pub fn look<Store: StateStore>(
     clock: impl Fn() -> UnixSeconds,
-    store: &mut Store,
+    store: &Store,
     backend: &mut dyn Backend,
     limits: &FleetLimits,
     demand: Option<Demand>,

@@ -34,20 +34,10 @@ impl WorkerScript {
     /// requeued allocation has the same, and with it the same spool.
     pub fn script(&self) -> String {
         let (program, folder) = (self.program.to_string_lossy(), self.folder.to_string_lossy());
-        let arguments: String = self.arguments.iter().map(|argument| quote(argument) + " ").collect();
-        format!(
-            "#!/bin/sh\nworker() {{ exec {} worker {arguments}\"$@\"; }}\ncd {} || exit 2\n{}",
-            quote(&program),
-            quote(&folder),
-            include_str!("worker.sh")
-        )
-    }
-
-    /// Writes the script, as a whole: shells read it bit by bit.
-    pub fn write(&self) -> io::Result<()> {
-        let new = self.folder.join("worker.sh.new");
-        fs::write(&new, self.script())?;
-        fs::rename(new, self.path())
+        let arguments = self.arguments.iter().map(String::as_str);
+        let command = quote([&*program, "worker"].into_iter().chain(arguments));
+        let (folder, rest) = (quote([&*folder]), include_str!("worker.sh"));
+        format!("#!/bin/sh\nworker() {{ exec {command} \"$@\"; }}\ncd {folder} || exit 2\n{rest}")
     }
 
     /// How the worker of an allocation ended, as its script has recorded it; `None` without a record.
@@ -90,13 +80,9 @@ pub fn log(folder: &Path, id: &str) -> PathBuf {
     folder.join("logs").join(format!("{id}.log"))
 }
 
-/// Text as one word for `sh`.
-pub fn quote(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+/// Arguments and paths as words for `sh`.
+pub fn quote<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    shlex::try_join(words).expect("neither has a zero byte")
 }
 
 #[cfg(test)]
@@ -120,7 +106,7 @@ mod tests {
         assert!(Command::new("chmod").arg("+x").arg(&program).status().expect("chmod").success());
         let arguments = ["a b", "it's", ""].map(str::to_owned).to_vec();
         let script = WorkerScript { program, folder, arguments };
-        script.write().expect("a file");
+        fs::write(script.path(), script.script()).expect("a file");
         (place, script)
     }
 

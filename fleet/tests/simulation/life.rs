@@ -61,16 +61,16 @@ impl Happened {
 
 /// The state on disk. After a kill nothing is written any more.
 struct SimDisk<'a> {
-    state: FleetState,
+    state: RefCell<FleetState>,
     is_killed: &'a RefCell<bool>,
 }
 
 impl StateStore for SimDisk<'_> {
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut FleetState) -> T) -> io::Result<T> {
         if *self.is_killed.borrow() {
             return Err(io::Error::other("killed"));
         }
-        Ok(change(&mut self.state))
+        Ok(change(&mut self.state.borrow_mut()))
     }
 }
 
@@ -158,7 +158,7 @@ impl Life<'_> {
     /// One look of a process that may be killed halfway through a submit.
     fn look(&mut self, kill_in_submit: bool) {
         let (demand, limits) = (self.cluster.borrow().demand(), self.cluster.borrow().limits);
-        let is_stopping = self.disk.state.is_stopping;
+        let is_stopping = self.disk.state.borrow().is_stopping;
         let mut way = Way {
             cluster: self.cluster,
             is_killed: self.disk.is_killed,
@@ -167,7 +167,7 @@ impl Life<'_> {
             may_end: is_stopping,
         };
         let clock = || self.cluster.borrow().now;
-        if !is_due(clock(), &self.disk.state, &limits, demand) {
+        if !is_due(clock(), &self.disk.state.borrow(), &limits, demand) {
             self.cluster.borrow_mut().pass(5);
             return;
         }
@@ -177,10 +177,10 @@ impl Life<'_> {
                 println!("{} {line}", clock());
             }
         };
-        let looked = look(clock, &mut self.disk, &mut way, &limits, demand, log);
+        let looked = look(clock, &self.disk, &mut way, &limits, demand, log);
         assert!(looked.is_ok() || *self.disk.is_killed.borrow());
         *self.disk.is_killed.borrow_mut() = false;
-        self.disk.state.forget();
+        self.disk.state.borrow_mut().forget();
         self.cluster.borrow_mut().pass(5);
     }
 
@@ -191,10 +191,10 @@ impl Life<'_> {
         // A lost state and a lost answer at once are too much.
         if is_lost && cluster.landing.is_empty() {
             cluster.tally.states_lost += 1;
-            self.disk.state = FleetState::default();
+            self.disk.state = RefCell::default();
         } else {
-            let text = serde_json::to_string(&self.disk.state).expect("JSON");
-            self.disk.state = serde_json::from_str(&text).expect("JSON");
+            let text = serde_json::to_string(&*self.disk.state.borrow()).expect("JSON");
+            self.disk.state = RefCell::new(serde_json::from_str(&text).expect("JSON"));
         }
         let pause =
             if cluster.random.permille(200) { cluster.random.below(2_000) } else { cluster.random.below(5) };
@@ -209,7 +209,7 @@ impl Life<'_> {
         self.disk.change(FleetState::stop).expect("alive");
         for _ in 0..20_000 {
             self.look(false);
-            if self.disk.state.has_stopped {
+            if self.disk.state.borrow().has_stopped {
                 let cluster = self.cluster.borrow();
                 assert_eq!(
                     cluster.count(|job| !job.state.has_ended()) + cluster.on_their_way(),
@@ -227,7 +227,7 @@ impl Life<'_> {
 pub(crate) fn live(seed: u64) -> Happened {
     let (cluster, is_killed) = (RefCell::new(SimCluster::new(seed)), RefCell::new(false));
     let mut life =
-        Life { cluster: &cluster, disk: SimDisk { state: FleetState::default(), is_killed: &is_killed } };
+        Life { cluster: &cluster, disk: SimDisk { state: RefCell::default(), is_killed: &is_killed } };
     let chance = |share: u64| cluster.borrow_mut().random.permille(share);
     let troubled = cluster.borrow_mut().random.number(50..=500);
     for _ in 0..troubled {
@@ -280,7 +280,7 @@ pub(crate) fn grow_large() -> (u64, Vec<u64>) {
     let begun = cluster.now;
     let (cluster, is_killed) = (RefCell::new(cluster), RefCell::new(false));
     let mut life =
-        Life { cluster: &cluster, disk: SimDisk { state: FleetState::default(), is_killed: &is_killed } };
+        Life { cluster: &cluster, disk: SimDisk { state: RefCell::default(), is_killed: &is_killed } };
     let running = || cluster.borrow().count(|job| job.state == AllocationState::Running);
     while running() < ALL {
         assert!(cluster.borrow().now < begun + 3_600, "{} run after an hour", running());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use nqueens_fleet::decide::{FleetLimits, is_due};
 use nqueens_fleet::folder::{FleetFolder, FleetSettings};
-use nqueens_fleet::look::look;
+use nqueens_fleet::look::{StateStore, look};
 use nqueens_fleet::state::{Demand, FleetState};
 use nqueens_model::operator::{CheckCounts, Fleet, RunState, WorkerStatus};
 use tokio::time::timeout;
@@ -98,7 +98,7 @@ pub(super) fn lead(
             };
             if is_due(now(), &folder.state()?, &limits, demand) {
                 // A signal waits for its end: no submit is left without an answer.
-                look(now, &mut &*folder, &mut backend, &limits, demand, |line| info!("{line}"))?;
+                look(now, folder, &mut backend, &limits, demand, |line| info!("{line}"))?;
                 if let Some(error) = folder.state()?.list_error {
                     warn!("no list of allocations: {error}");
                 }

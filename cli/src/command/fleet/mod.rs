@@ -13,6 +13,7 @@ use anyhow::ensure;
 use clap::{Args, Subcommand};
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::FleetFolder;
+use nqueens_fleet::look::StateStore;
 use nqueens_fleet::state::FleetState;
 
 /// Starts and keeps workers by way of a batch system, for the open runs of a coordinator.

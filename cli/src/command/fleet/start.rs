@@ -92,17 +92,8 @@ pub(crate) struct CommandCommand {
     #[command(flatten)]
     fleet: FleetOptions,
 
-    /// Submits a job NAME that runs SCRIPT; its id is the first word of the last line that this prints
-    #[arg(long, value_name = "SHELL")]
-    submit: String,
-
-    /// Prints a line for each job NAME: id, state, and perhaps node
-    #[arg(long, value_name = "SHELL")]
-    list: String,
-
-    /// Cancels the jobs IDS
-    #[arg(long, value_name = "SHELL")]
-    cancel: String,
+    #[command(flatten)]
+    templates: Templates,
 }
 
 impl SlurmCommand {
@@ -115,9 +106,8 @@ impl SlurmCommand {
 
 impl CommandCommand {
     pub(super) fn execute(self) -> anyhow::Result<ExitCode> {
-        let Self { fleet, submit, list, cancel } = self;
-        let limit = fleet.time_limit.map(|limit| format!("{}s", limit.as_secs().max(1)));
-        fleet.start(Templates { submit, arrays: false, list, cancel }, limit)
+        let limit = self.fleet.time_limit.map(|limit| format!("{}s", limit.as_secs().max(1)));
+        self.fleet.start(self.templates, limit)
     }
 }
 
@@ -161,7 +151,6 @@ impl FleetOptions {
             bail!("another process leads the fleet in {}", folder.0.display());
         };
         folder.0.clone_into(&mut backend.worker.folder);
-        backend.worker.write().context("writing the script of the workers")?;
         let settings = FleetSettings { limits: self.limits, backend };
         folder.begin(&settings)?;
         lead(&folder, settings, Some((&self.contact, self.also)))

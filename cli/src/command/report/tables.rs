@@ -187,7 +187,7 @@ fn machines(facts: &Facts) -> Table {
 fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, plan) = (facts.run.progress.run, facts.run.progress.plan);
     let (n, stem) = (plan.n(), plan.file_stem());
-    let db = facts.db.as_ref().map(|db| quote(&harmless(&db.to_string_lossy())));
+    let db = facts.db.as_ref().map(|db| quote([&*harmless(&db.to_string_lossy())]));
     let mut commands = Vec::new();
     if facts.run.outcome.is_some() {
         commands.extend(db.as_ref().map(|db| {
