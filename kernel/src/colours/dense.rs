@@ -15,11 +15,14 @@ use super::diagonals::Colour;
 use super::lists::PlacementLists;
 use super::matrix::{FitCount, MatrixRow};
 use super::trie::{Step, Trie, words};
-use super::vectors::{BEHIND, Bytes, Filter, byte, transpose};
+use super::vectors::{BEHIND, Bytes, Filter, byte, prefetch, transpose};
 use crate::engine::{Control, Stopped};
 
 /// Octets that are tabled at once.
 const OCTETS_MAX: usize = 4;
+
+/// Words of a program that come from memory before they are run: it is far larger than caches.
+const AHEAD: usize = 512;
 
 /// States after which they are told, and a stop is noticed: less than a millisecond.
 const STATES_TOLD: u64 = 1 << 22;
@@ -98,6 +101,7 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
     control: &Control,
 ) -> Result<(), Stopped> {
     let trie = group.trie;
+    assert!(trie.rows <= matrix.len(), "a row for each set and place");
     if steps.start == 0 {
         scratch.levels.resize_with(trie.depth + 1, FlatList::default);
         start(group, scratch);
@@ -271,6 +275,7 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
         let (run, rest) = rest.split_at(nodes * length);
         program = rest;
         for node in run.chunks_exact(length) {
+            prefetch(node.as_ptr().wrapping_add(AHEAD));
             let (queens, leaves) = node.split_at(words(Q));
             let mut common = [[u8::MAX; L]; V];
             for q in 0..Q {
@@ -292,7 +297,8 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
                         fits[l] = u8::wrapping_add(fits[l], more);
                     }
                 }
-                let counts = &mut matrix[(leaf & 0xff_ffff) as usize].0;
+                // SAFETY: the rows of a tree's leaves are below `Trie::rows`, which `join` has checked.
+                let MatrixRow(counts) = unsafe { matrix.get_unchecked_mut((leaf & 0xff_ffff) as usize) };
                 for l in 0..L {
                     counts[l] = counts[l].add(fits[l]);
                 }

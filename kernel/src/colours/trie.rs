@@ -18,6 +18,8 @@ pub(super) struct Trie {
     pub(super) depth: usize,
     /// Queens of a leaf and the node above it. Without any the tree is empty, and stands for the placement of no queen.
     pub(super) rest: usize,
+    /// Rows of the matrix, at least: all leaves have theirs among these.
+    pub(super) rows: usize,
     /// The columns of the queens of a leaf and its branch, by the leaf's column set among those that are wanted.
     columns: Vec<u32>,
     /// The diagonals of the queens that branches ask for. A branch knows them by their place among its own.
@@ -92,10 +94,12 @@ impl Trie {
         self.columns.clear();
         self.columns
             .extend(wanted.places.clone().map(|place| wanted.columns.used(wanted.class.colour, place)));
+        let sets = wanted.sets.iter().map(|(_, place)| *place as usize + 1).max().unwrap_or(0);
+        self.rows = sets * self.columns.len();
+        assert!(self.rows <= 1 << 24, "rows of a matrix");
         if rest == 0 {
             return Ok(());
         }
-        assert!(wanted.sets.len() * self.columns.len() <= 1 << 24, "rows of a matrix");
         if wanted.depth == 0 {
             // One branch, which attacks nothing.
             self.steps.push(Step::default());

@@ -17,6 +17,19 @@ pub(super) trait Filter {
 /// Masks that are written behind those that [`Filter::sift`] keeps.
 pub(super) const BEHIND: usize = 8;
 
+/// Has a cache line come from memory beside what is done until it is needed.
+#[inline(always)]
+pub(super) fn prefetch<T>(line: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: this reads nothing, wherever it points.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
 /// The place of a lane among the bytes of a plane.
 pub(super) const fn byte<const L: usize>(lane: usize) -> usize {
     let words = L / 8;
