@@ -48,7 +48,8 @@ pub(super) struct Scratch<const L: usize> {
     slots: Vec<u64>,
     /// The number of them, by byte.
     lengths: [u32; L],
-    planes: Box<[Bytes<L>; 64]>,
+    /// By diagonal, and one without placements.
+    planes: Box<[Bytes<L>; 256]>,
     tables: Box<LaneTables<L>>,
     /// Pairs of placements compared.
     pub(super) states: u64,
@@ -61,7 +62,7 @@ impl<const L: usize> Scratch<L> {
             levels: Vec::new(),
             slots: Vec::new(),
             lengths: [0; L],
-            planes: Box::new([none; 64]),
+            planes: vec![none; 256].try_into().expect("256 planes"),
             tables: vec![none; 256 * OCTETS_MAX].try_into().expect("256 tables"),
             states: 0,
         }
@@ -203,7 +204,8 @@ fn table<const L: usize>(
     [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
 ) {
-    transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
+    let planes = scratch.planes.first_chunk_mut().expect("all but the last");
+    transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, planes);
     let mut valid = [0u8; L];
     for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {
         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
@@ -213,12 +215,9 @@ fn table<const L: usize>(
     for (queen, tables) in group.trie.asked(step).zip(scratch.tables.chunks_exact_mut(count)) {
         // In a copy: the compiler can't know that planes and tables do not overlap.
         let mut free = valid;
-        if queen != 0 {
-            let one = scratch.planes[queen.trailing_zeros() as usize].0;
-            let other = scratch.planes[queen.ilog2() as usize].0;
-            for l in 0..L {
-                free[l] &= !(one[l] | other[l]);
-            }
+        let [one, other] = queen.map(|diagonal| scratch.planes[usize::from(diagonal)].0);
+        for l in 0..L {
+            free[l] &= !(one[l] | other[l]);
         }
         tables[to].0 = free;
     }

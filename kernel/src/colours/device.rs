@@ -224,7 +224,10 @@ mod tests {
                 found.push(branch);
                 continue;
             }
-            let queen = |number: u32| tree.asked[(step.asked[0] + number) as usize];
+            let queen = |number: u32| {
+                let [one, other] = tree.asked[(step.asked[0] + number) as usize];
+                1_u64.unbounded_shl(one.into()) | 1_u64.unbounded_shl(other.into())
+            };
             for (queens, leaves) in nodes(program, tree.rest - 1) {
                 let numbers = queens.iter().flat_map(|word| word.to_le_bytes()).take(tree.rest - 1);
                 let node = numbers.fold(branch, |all, number| all | queen(number.into()));

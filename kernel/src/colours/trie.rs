@@ -22,8 +22,9 @@ pub(super) struct Trie {
     pub(super) rows: usize,
     /// The columns of the queens of a leaf and its branch, by the leaf's column set among those that are wanted.
     columns: Vec<u32>,
-    /// The diagonals of the queens that branches ask for. A branch knows them by their place among its own.
-    pub(super) asked: Vec<u64>,
+    /// The numbers of both diagonals of the queens that branches ask for, [`NO_DIAGONAL`] where no list has placements on them. A
+    /// branch knows queens by their place among its own.
+    pub(super) asked: Vec<[u8; 2]>,
     pub(super) program: Vec<u32>,
     /// Nodes of a branch by their number of leaves.
     nodes: [Vec<u32>; LEAVES_MAX + 1],
@@ -208,7 +209,7 @@ impl Trie {
 
     /// The diagonals of the queens that a branch asks for, by number.
     #[inline]
-    pub(super) fn asked(&self, step: &Step) -> impl Iterator<Item = u64> {
+    pub(super) fn asked(&self, step: &Step) -> impl Iterator<Item = [u8; 2]> {
         self.asked[step.asked.clone()].iter().copied()
     }
 
@@ -242,7 +243,7 @@ pub(super) fn nodes(mut program: &[u32], queens: usize) -> impl Iterator<Item = 
 struct BranchSearch<'a> {
     wanted: &'a TrieSpec<'a>,
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
-    asked: &'a mut Vec<u64>,
+    asked: &'a mut Vec<[u8; 2]>,
     first_asked: usize,
     /// The numbers of the queens that are asked for, by row (the upper four bits) and column.
     numbers: [u8; 256],
@@ -302,10 +303,18 @@ impl BranchSearch<'_> {
         let number = &mut self.numbers[usize::from(queen)];
         if *number == NONE {
             *number = u8::try_from(self.asked.len() - self.first_asked).expect("at most 144 queens");
-            self.asked.push(self.wanted.class.cell(u32::from(queen >> 4), 1 << (queen & 15)));
+            self.asked.push(diagonals(self.wanted.class.cell(u32::from(queen >> 4), 1 << (queen & 15))));
         }
         (*number).into()
     }
+}
+
+/// What stands for a diagonal without placements.
+pub(super) const NO_DIAGONAL: u8 = 64;
+
+#[expect(clippy::cast_possible_truncation, reason = "64 at most")]
+fn diagonals(queen: u64) -> [u8; 2] {
+    [queen.trailing_zeros() as u8, queen.checked_ilog2().map_or(NO_DIAGONAL, |number| number as u8)]
 }
 
 /// Row and column of a queen in a byte.

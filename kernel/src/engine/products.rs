@@ -61,8 +61,8 @@ pub struct Tree<'a> {
     pub most: u32,
     /// Branches, and the partial ones that lead to them, in the order of a depth-first walk.
     pub steps: &'a [TreeStep],
-    /// Diagonals of the queens that are asked for.
-    pub asked: &'a [u64],
+    /// The numbers of both diagonals of the queens that are asked for, 64 where no list has placements on them.
+    pub asked: &'a [[u8; 2]],
     /// All programs.
     pub program: &'a [u32],
 }

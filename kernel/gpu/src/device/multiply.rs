@@ -78,7 +78,8 @@ impl ColourBuffers {
         let tree = &work.trees[colour];
         if self.tree != Some((tree.version, walk.chunks.len())) {
             self.tree = None;
-            let diagonals: Vec<u32> = tree.asked.iter().copied().map(diagonals).collect();
+            let diagonals: Vec<_> =
+                tree.asked.iter().map(|queen| u16::from_le_bytes(*queen).into()).collect();
             queue.write(context, &mut self.steps, &walk.steps)?;
             queue.write(context, &mut self.chunks, &walk.chunks)?;
             queue.write(context, &mut self.asked, &diagonals)?;
@@ -107,11 +108,6 @@ impl ColourBuffers {
         let cells = work.parts.len() * groups(self.sets) * self.rows * SETS;
         queue.fill(context, &mut self.matrix, 0, cells)
     }
-}
-
-/// The diagonals of a queen, as the device takes them: their numbers in the lowest two bytes. 64 is one that nobody is on.
-fn diagonals(queen: u64) -> u32 {
-    if queen == 0 { 64 << 8 | 64 } else { queen.ilog2() << 8 | queen.trailing_zeros() }
 }
 
 fn number(number: usize) -> u32 {
