@@ -251,7 +251,7 @@ fn a_dry_run_submits_nothing() {
         "{shown}"
     );
     assert!(
-        shown.contains("--time-limit 7200s --device 0,1 --threads 2 ") && shown.contains("\n./submit\n"),
+        shown.contains("--time-limit 7200s --device '0,1' --threads 2 ") && shown.contains("\n./submit\n"),
         "{shown}"
     );
     assert!(!site.place.path("nqueens-fleet").exists());

@@ -1,6 +1,10 @@
 use std::fmt::Debug;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use super::super::dense::LaneGroup;
+use super::super::depth::Costs;
 use super::super::loops::Loops;
 use super::super::matrix::{FitCount, MatrixRow, Pair};
 use super::super::product::{Buffers, Cell};
@@ -251,4 +255,69 @@ fn the_states_of_others_are_not_counted() {
     });
     assert_eq!(both, [alone; 2]);
     assert_eq!(control.states(), 2 * alone.states);
+}
+
+/// Somebody who fails with the first product, or takes a while for each and finds nothing.
+#[derive(Debug)]
+struct Idle {
+    fails: bool,
+    begun: Option<Arc<Barrier>>,
+    counted: Arc<AtomicUsize>,
+}
+
+impl Products for Idle {
+    fn lanes(&self) -> usize {
+        32
+    }
+
+    fn costs(&self) -> &'static Costs {
+        &Costs::PORTABLE
+    }
+
+    fn cell_bytes(&self) -> usize {
+        1
+    }
+
+    fn matrices_max(&self, memory_max: usize) -> usize {
+        memory_max
+    }
+
+    fn parts_max(&self) -> usize {
+        usize::MAX
+    }
+
+    fn count(&mut self, _: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
+        // Both have something to count.
+        if let Some(begun) = self.begun.take() {
+            begun.wait();
+        }
+        if self.fails {
+            return Err(Stopped);
+        }
+        self.counted.fetch_add(1, Relaxed);
+        thread::sleep(Duration::from_millis(20));
+        Ok(products.iter().map(|product| vec![0; product.row_sets.len()]).collect())
+    }
+
+    fn take_states(&mut self) -> u64 {
+        0
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fails.then(|| "lost".to_owned())
+    }
+}
+
+#[test]
+fn when_one_counter_fails_the_others_end() {
+    let (sets, begun, counted) = (row_sets(18), Arc::new(Barrier::new(2)), Arc::default());
+    let counter = |fails| {
+        let idle = Idle { fails, begun: Some(Arc::clone(&begun)), counted: Arc::clone(&counted) };
+        TileCounter::new(Box::new(idle), 1 << 30)
+    };
+    let mut multiplier = Multiplier { counters: [true, false].map(counter).into(), fault: None };
+    let found = multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &Control::default());
+    assert_eq!((found, multiplier.fault()), (Err(Stopped), Some("lost")));
+    let tiles = sets.tiles(0..sets.len()).count();
+    assert!(counted.load(Relaxed) < tiles / 2, "{counted:?} of {tiles} tiles");
 }
