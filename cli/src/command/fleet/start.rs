@@ -82,8 +82,9 @@ pub(crate) struct SlurmCommand {
 
 /// Starts and keeps workers by way of any batch system that three shell commands can drive.
 ///
-/// They find what they need in variables: SCRIPT (the file to run), NAME (of the jobs), IDS (separated by blanks). docs/fleet.md
-/// has them for Grid Engine, PBS, LSF and `HTCondor`.
+/// They find what they need in variables: SCRIPT (the file to run), NAME (of the jobs), IDS (separated by blanks), LAST (if
+/// --submit has $LAST, it submits an array from 0 to LAST: jobs `1234_0` and so on). docs/fleet.md has them for Grid Engine, PBS, LSF
+/// and `HTCondor`.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: nqueens fleet command --join cluster.join --workers-max 50 --submit 'qsub -terse -N $NAME -pe smp 16 $SCRIPT' --list 'qstat -u $USER | grep $NAME | awk \"{print \\$1, \\$5}\"' --cancel 'qdel $IDS'"
