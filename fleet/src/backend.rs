@@ -66,13 +66,13 @@ pub struct Templates {
 impl Templates {
     /// Those of Slurm, with a time limit and an operator's own options of `sbatch`. The fleet's come after these, and hold.
     pub fn slurm(time_limit: Option<Duration>, options: &[String]) -> Self {
-        let time = time_limit.map(|limit| format!("--time={} ", limit.as_secs().div_ceil(60)));
-        let options = quote(options.iter().map(String::as_str));
-        let time = time.unwrap_or_default();
+        let time = time_limit.map(|limit| format!("--time={}", limit.as_secs().div_ceil(60)));
+        let words = ["sbatch"].into_iter().chain(time.as_deref());
+        let sbatch = quote(words.chain(options.iter().map(String::as_str)));
         Self {
             // A requeued job goes on in the same log.
             submit: format!(
-                "sbatch {time}{options} --parsable --array=0-$LAST --job-name=\"$NAME\" \
+                "{sbatch} --parsable --array=0-$LAST --job-name=\"$NAME\" \
                  --output=\"${{SCRIPT%/*}}/logs/%A_%a.log\" --open-mode=append \"$SCRIPT\""
             ),
             list: "squeue --me --noheader --array --all --states=all --name=\"$NAME\" --format='%i|%T|%r|%N'"

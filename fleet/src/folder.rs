@@ -110,7 +110,7 @@ impl FleetFolder {
         serde_json::from_str(&text).map_err(|error| at(&path)(error.into()))
     }
 
-    /// A power cut leaves the old file or the new one.
+    /// A power cut leaves the old file or the new one. Whoever reads one bit by bit, as shells do, reads on in the old one.
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.0.join(name);
         let write = || {

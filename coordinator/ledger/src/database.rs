@@ -170,7 +170,7 @@ async fn connect_readers(path: &Path, connections: RangeInclusive<u32>) -> Resul
         .max_connections(*connections.end())
         .max_lifetime(None)
         .idle_timeout(None)
-        // On a machine with far too much to do, too. Callers have limits of their own.
+        // A starved machine may take minutes. Callers have limits of their own.
         .acquire_timeout(Duration::from_mins(10));
     pool.connect_with(options(path).pragma("query_only", "ON"))
         .await

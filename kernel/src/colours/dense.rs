@@ -48,7 +48,7 @@ pub(super) struct Scratch<const L: usize> {
     slots: Vec<u64>,
     /// The number of them, by byte.
     lengths: [u32; L],
-    /// By diagonal, and one without placements.
+    /// By diagonal, and one without placements; as many as a byte names, so that no bounds are checked.
     planes: Box<[Bytes<L>; 256]>,
     tables: Box<LaneTables<L>>,
     /// Pairs of placements compared.
@@ -204,7 +204,7 @@ fn table<const L: usize>(
     [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
 ) {
-    let planes = scratch.planes.first_chunk_mut().expect("all but the last");
+    let planes = scratch.planes.first_chunk_mut().expect("64 of 256 planes");
     transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, planes);
     let mut valid = [0u8; L];
     for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {

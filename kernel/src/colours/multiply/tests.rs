@@ -146,6 +146,17 @@ fn stretches_of_any_length_give_the_same() {
 /// For each depth so many placements that the counts of a branch fit a byte, and those of all do not: they are counted again.
 const LENGTHS: [u32; 3] = [100, 200, 400];
 
+/// Leaves are added to rows whose bounds nobody checks again.
+#[test]
+#[should_panic(expected = "a row for each set and place")]
+fn a_matrix_without_a_row_for_each_leaf_is_refused() {
+    let (trie, columns, diagonals) = small_tree();
+    let lists = PlacementLists { masks: vec![0; 2], starts: vec![0, 1, 2] };
+    let mut matrix = vec![MatrixRow([0_u32; 32]); 2 * columns.len() - 1];
+    let (group, control) = (two_lanes(&trie, &lists, &diagonals), Control::default());
+    let _ = Cell::join(loops::Portable, group, &mut Buffers::<32>::new(), &mut matrix, &control);
+}
+
 /// With N = 31 the numbers of lanes have little room above the diagonals.
 #[test]
 fn some_lanes_after_the_others_give_the_same() {
