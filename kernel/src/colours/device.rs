@@ -72,6 +72,11 @@ impl Products for DeviceProducts {
         self.matrices_max
     }
 
+    /// It keeps its matrices itself.
+    fn at_once(&self, memory_max: usize, matrix: usize, trees: usize) -> usize {
+        (self.matrices_max / matrix).min(memory_max / 4 / trees)
+    }
+
     fn parts_max(&self) -> usize {
         PARTS_MAX
     }

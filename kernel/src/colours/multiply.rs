@@ -234,19 +234,20 @@ impl TileCounter {
             Shape::new(&class, &rows, side.leaves, listed, control)
         };
         let shapes = [shape(&sides[0])?, shape(&sides[1])?];
-        // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces.
+        // As many row sets at once as memory allows, in equal shares; if it is not enough for one, its matrix in pieces.
         let memory = self.products.matrices_max(self.memory_max);
         let row = sides[1].leaves.len() * lanes * self.products.cell_bytes();
         let places = sides[1].lanes.len();
         let matrix = places.div_ceil(lanes) * row;
-        let trees: usize = shapes.iter().map(|shape| shape.bytes().max(1)).sum();
+        let trees = shapes.iter().map(|shape| shape.bytes().max(1)).sum();
         let (at_once, width) = if matrix <= memory {
-            ((memory / matrix).min(self.memory_max / 4 / trees).max(1), places)
+            (self.products.at_once(self.memory_max, matrix, trees).max(1), places)
         } else {
             (1, (memory / row).max(1).saturating_mul(lanes).min(places))
         };
-        for first in (from..to).step_by(at_once) {
-            let minors = first..to.min(first + at_once);
+        let share = (to - from).div_ceil((to - from).div_ceil(at_once));
+        for first in (from..to).step_by(share) {
+            let minors = first..to.min(first + share);
             self.plant(&spec, 1, &shapes[1], minors.clone(), 0..sides[1].leaves.len())?;
             for place in (0..places).step_by(width) {
                 let window = place..places.min(place + width);

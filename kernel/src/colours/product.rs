@@ -175,6 +175,11 @@ pub(super) trait Products: Debug + Send {
     /// Bytes for matrices, if there are `memory_max` for everything.
     fn matrices_max(&self, memory_max: usize) -> usize;
 
+    /// Row sets that there is room for, if each takes so many bytes for its matrix and for its trees.
+    fn at_once(&self, memory_max: usize, matrix: usize, trees: usize) -> usize {
+        memory_max / 4 * 3 / (matrix + trees)
+    }
+
     /// Products that are counted together, at most; at least 1.
     fn parts_max(&self) -> usize;
 
