@@ -55,11 +55,6 @@ impl Lines {
         self.n
     }
 
-    /// Central rows that the minor rows of a block have in common, present or not.
-    pub(super) fn common(self) -> u32 {
-        (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
-    }
-
     /// The lines of a set as they are filled: the most central first, for these attack most.
     pub(super) fn in_order(self, parity: Parity, set: u32) -> Vec<u32> {
         self.central_lines(parity).filter(|line| set >> line & 1 == 1).collect()

@@ -54,9 +54,34 @@ pub(super) struct Stratum {
     /// The major rows by rank, in batches.
     majors: Vec<Major>,
     batches: Vec<Batch>,
-    /// All minor rows with their ranks, in blocks that have their central rows in common, each by rank.
-    minors: Vec<(u32, u32)>,
-    blocks: Vec<Range<usize>>,
+    /// All minor rows, by their central ones.
+    minors: Vec<Minor>,
+}
+
+/// Minor rows of an orbit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Minor {
+    /// Which lines they have, the most central one in the highest bit.
+    central_first: u32,
+    rank: u32,
+    rows: u32,
+}
+
+/// Minor rows of a block, at most. With 26 N = 28 takes longer (7 white queens, 1 GB), with 12 N = 20 does.
+const BLOCK_MAX: usize = 16;
+
+/// Cuts minor rows, of which `lines` may tell them apart, into blocks: by as many of their central lines as it takes.
+fn cut_up<'a>(minors: &'a [Minor], lines: u32, blocks: &mut Vec<&'a [Minor]>) {
+    if minors.len() <= BLOCK_MAX {
+        blocks.push(minors);
+        return;
+    }
+    let lines = lines - 1;
+    let (without, with) =
+        minors.split_at(minors.partition_point(|minor| minor.central_first >> lines & 1 == 0));
+    for half in [without, with].into_iter().filter(|half| !half.is_empty()) {
+        cut_up(half, lines, blocks);
+    }
 }
 
 /// A place among the orbits.
@@ -83,7 +108,7 @@ pub(super) struct Tile<'a> {
     /// The majors of the batch, by rank.
     pub(super) batch: &'a [Major],
     /// The minors of the block with their ranks, by rank.
-    pub(super) block: &'a [(u32, u32)],
+    pub(super) block: Vec<(u32, u32)>,
     /// For some of the majors the minors that are counted with it.
     pub(super) parts: Vec<TilePart>,
 }
@@ -108,23 +133,14 @@ pub(super) struct TilePart {
 impl Stratum {
     fn new(lines: Lines, white: u32, first: Place) -> Option<(Self, Place)> {
         let (major, minor) = (lines.major(), lines.major().other());
-        let central: Vec<u32> = lines.central_lines(minor).take(lines.common() as usize).collect();
-        let key = |rows: u32| central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1));
-        // By block, rank and rows.
-        let mut keyed: Vec<[u32; 3]> = lines
-            .sets(minor, lines.white(minor, white))
-            .map(|rows| [key(rows), lines.rank(minor, rows), rows])
-            .collect();
-        keyed.sort_unstable();
-        let minors: Vec<(u32, u32)> = keyed.iter().map(|&[_, rank, rows]| (rows, rank)).collect();
-        let mut ranks: Vec<u32> = minors.iter().map(|(_, rank)| *rank).collect();
+        let central: Vec<u32> = lines.central_lines(minor).collect();
+        let central_first = |rows: u32| central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1));
+        let minor_of =
+            |rows| Minor { central_first: central_first(rows), rank: lines.rank(minor, rows), rows };
+        let mut minors: Vec<Minor> = lines.sets(minor, lines.white(minor, white)).map(minor_of).collect();
+        minors.sort_unstable();
+        let mut ranks: Vec<u32> = minors.iter().map(|minor| minor.rank).collect();
         ranks.sort_unstable();
-        let mut blocks = Vec::new();
-        let mut start = 0;
-        for block in keyed.chunk_by(|one, other| one[0] == other[0]) {
-            blocks.push(start..start + block.len());
-            start += block.len();
-        }
         let sets = lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(rows));
         let mut majors: Vec<Major> = sets.map(|rows| Major { rows, rank: lines.rank(major, rows) }).collect();
         majors.retain(|major| ranks[0] <= major.rank);
@@ -146,7 +162,7 @@ impl Stratum {
             next.number += orbits as u64;
             next.work_before += orbits as u128 * u128::from(work_each);
         }
-        (next.number > first.number).then_some((Self { lines, white, majors, batches, minors, blocks }, next))
+        (next.number > first.number).then_some((Self { lines, white, majors, batches, minors }, next))
     }
 
     fn batch(&self, number: usize) -> &[Major] {
@@ -158,18 +174,24 @@ impl Stratum {
         let at = self.batches.partition_point(|batch| batch.first <= number) - 1;
         let batch = self.batch(at);
         let mut first = self.batches[at].first;
-        for block in &self.blocks {
-            let block = &self.minors[block.clone()];
-            let minors = |major: &Major| 0..block.partition_point(|&(_, rank)| rank <= major.rank);
-            let orbits: usize = batch.iter().map(|major| minors(major).len()).sum();
+        let ranked = |rank: u32| move |minor: &&Minor| minor.rank <= rank;
+        let highest = batch[batch.len() - 1].rank;
+        let wanted: Vec<Minor> = self.minors.iter().filter(ranked(highest)).copied().collect();
+        let mut blocks = Vec::new();
+        cut_up(&wanted, self.lines.count(self.lines.major().other()), &mut blocks);
+        for block in blocks {
+            let majors = |minor: &Minor| batch.len() - batch.partition_point(|major| major.rank < minor.rank);
+            let orbits: usize = block.iter().map(majors).sum();
             if number < first + orbits as u64 {
                 let mut next = first;
                 let part = |&major: &Major| {
-                    let (first, minors) = (next, minors(&major));
+                    let (first, minors) = (next, 0..block.iter().filter(ranked(major.rank)).count());
                     next += minors.len() as u64;
                     TilePart { major, first, minors }
                 };
                 let parts = batch.iter().map(part).filter(|part| !part.minors.is_empty()).collect();
+                let mut block: Vec<_> = block.iter().map(|minor| (minor.rows, minor.rank)).collect();
+                block.sort_unstable_by_key(|(rows, rank)| (*rank, *rows));
                 return (Tile { stratum: self, batch, block, parts }, first);
             }
             first += orbits as u64;

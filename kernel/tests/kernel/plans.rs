@@ -174,7 +174,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "dfecc8bacf3a1a05df1115dc26066812286ff7f83f765d0a697b730b29d06320";
+const ALL_PLANS: &str = "b37267e11b5d476db9aaf7aa0256506dcb12b8743fb45243a8455408b6e2c0fc";
 
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [
@@ -201,10 +201,10 @@ const FINGERPRINTS: &[&str] = &[
     "13 colours 316 bf45ba7dec1a9d1567305b5a3e38d0bd4e791c910c581dca1c0174fecd686932",
     "16 rows 1556 1117cf18bef9310ff9fde4cfca3f82ef25867cb936a4dd1505c6feb9c1b8ad14",
     "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
-    "16 colours 123 3856e03cc3e93460ddafe947af1a9ecd483b1f4a19be4425b05b4282eab12311",
+    "16 colours 125 dff3a918eeb75054f8bab4e7ac3bf34dd109dd10cb63891de544beecc6a8fc5f",
     "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
     "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
-    "20 colours 14 de5915e9b36fa8383e920f5de4ba2fa460b06cc56e967c0b899d8da630af097c",
+    "20 colours 14 214a55f56e3cdc72b1353957c32ba7853d7f6e6caeda57ddf4f51312b3f804e2",
     "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
     "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
     "31 colours 1 8eb68c0446d29044cca38de663295768482747e590b6778c74827277c54b72cc",
