@@ -274,6 +274,8 @@ struct Idle {
     fails: bool,
     begun: Option<Arc<Barrier>>,
     counted: Arc<AtomicUsize>,
+    /// Row sets that were planted together, at most.
+    together: Arc<AtomicUsize>,
 }
 
 impl Products for Idle {
@@ -297,7 +299,8 @@ impl Products for Idle {
         usize::MAX
     }
 
-    fn count(&mut self, _: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
+    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
+        self.together.fetch_max(planted.row_sets.len(), Relaxed);
         // Both have something to count.
         if let Some(begun) = self.begun.take() {
             begun.wait();
@@ -323,7 +326,8 @@ impl Products for Idle {
 fn when_one_counter_fails_the_others_end() {
     let (sets, begun, counted) = (row_sets(18), Arc::new(Barrier::new(2)), Arc::default());
     let counter = |fails| {
-        let idle = Idle { fails, begun: Some(Arc::clone(&begun)), counted: Arc::clone(&counted) };
+        let (begun, counted) = (Some(Arc::clone(&begun)), Arc::clone(&counted));
+        let idle = Idle { fails, begun, counted, together: Arc::default() };
         TileCounter::new(Box::new(idle), 1 << 30)
     };
     let mut multiplier = Multiplier { counters: [true, false].map(counter).into(), fault: None };
@@ -331,4 +335,19 @@ fn when_one_counter_fails_the_others_end() {
     assert_eq!((found, multiplier.fault()), (Err(Stopped), Some("lost")));
     let tiles = sets.tiles(0..sets.len()).count();
     assert!(counted.load(Relaxed) < tiles / 2, "{counted:?} of {tiles} tiles");
+}
+
+#[test]
+fn no_more_row_sets_are_counted_at_once_than_memory_allows() {
+    let sets = row_sets(12);
+    let together = |memory_max| {
+        let (counted, together) = (Arc::default(), Arc::<AtomicUsize>::default());
+        let idle = Idle { fails: false, begun: None, counted, together: Arc::clone(&together) };
+        let mut multiplier = Multiplier::with(Box::new(idle), memory_max);
+        multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &Control::default()).unwrap();
+        together.load(Relaxed)
+    };
+    let block = sets.tiles(0..sets.len()).map(|tile| tile.block.len()).max().unwrap();
+    assert_eq!([1, 1 << 30].map(together), [1, block]);
+    assert!((2..block).contains(&together(1 << 12)));
 }
