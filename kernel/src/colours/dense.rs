@@ -14,12 +14,12 @@ use std::ops::Range;
 use super::diagonals::Colour;
 use super::lists::PlacementLists;
 use super::matrix::{FitCount, MatrixRow};
-use super::trie::{Step, Trie, words};
+use super::trie::{REST_MAX, Step, Trie, words};
 use super::vectors::{BEHIND, Bytes, Filter, byte, prefetch, transpose};
 use crate::engine::{Control, Stopped};
 
 /// Octets that are tabled at once.
-const OCTETS_MAX: usize = 4;
+const OCTETS_MAX: usize = 8;
 
 /// Words of a program that come from memory before they are run: it is far larger than caches.
 const AHEAD: usize = 512;
@@ -124,8 +124,9 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
         states += step.leaves * left.len() as u64;
         let longest = deal(group, left, &mut scratch.slots, &mut scratch.lengths);
         let octets = longest.div_ceil(8) as usize;
-        for from in (0..octets).step_by(OCTETS_MAX) {
-            let count = (octets - from).min(OCTETS_MAX);
+        let share = octets.div_ceil(octets.div_ceil(OCTETS_MAX));
+        for from in (0..octets).step_by(share) {
+            let count = (octets - from).min(share);
             for at in 0..count {
                 table(group, step, from + at, [at, count], scratch);
             }
@@ -237,6 +238,10 @@ fn run<C: FitCount, const L: usize>(
         1 => run_octets::<C, L, 1>(trie.rest, program, tables, matrix),
         2 => run_octets::<C, L, 2>(trie.rest, program, tables, matrix),
         3 => run_octets::<C, L, 3>(trie.rest, program, tables, matrix),
+        4 => run_octets::<C, L, 4>(trie.rest, program, tables, matrix),
+        5 => run_octets::<C, L, 5>(trie.rest, program, tables, matrix),
+        6 => run_octets::<C, L, 6>(trie.rest, program, tables, matrix),
+        7 => run_octets::<C, L, 7>(trie.rest, program, tables, matrix),
         _ => run_octets::<C, L, OCTETS_MAX>(trie.rest, program, tables, matrix),
     }
 }
@@ -253,11 +258,7 @@ fn run_octets<C: FitCount, const L: usize, const V: usize>(
         2 => leaves::<C, L, V, 1>(program, tables, matrix),
         3 => leaves::<C, L, V, 2>(program, tables, matrix),
         4 => leaves::<C, L, V, 3>(program, tables, matrix),
-        5 => leaves::<C, L, V, 4>(program, tables, matrix),
-        6 => leaves::<C, L, V, 5>(program, tables, matrix),
-        7 => leaves::<C, L, V, 6>(program, tables, matrix),
-        8 => leaves::<C, L, V, 7>(program, tables, matrix),
-        _ => leaves::<C, L, V, 8>(program, tables, matrix),
+        _ => leaves::<C, L, V, { REST_MAX - 1 }>(program, tables, matrix),
     }
 }
 
@@ -278,7 +279,7 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
             let (queens, leaves) = node.split_at(words(Q));
             let mut common = [[u8::MAX; L]; V];
             for q in 0..Q {
-                let table = byte(queens[q / 4], q % 4) * V;
+                let table = byte(queens[0], q) * V;
                 for v in 0..V {
                     for l in 0..L {
                         common[v][l] &= tables[table + v].0[l];

@@ -57,10 +57,10 @@ pub(super) struct Stretch {
     pub(super) leaves: u64,
 }
 
-/// Leaf rows at most: their queens but one are the bytes of two words.
-pub(super) const REST_MAX: usize = 9;
+/// Leaf rows at most: their queens but one are the bytes of a word.
+pub(super) const REST_MAX: usize = 5;
 
-/// Words for the queens of a node, four a word.
+/// Words for the queens of a node.
 pub(super) const fn words(queens: usize) -> usize {
     queens.div_ceil(4)
 }
@@ -251,13 +251,13 @@ struct BranchSearch<'a> {
     first: u32,
 }
 
-/// Of a queen that nobody has asked for. As there are at most 9 leaf rows, numbers are less.
+/// Of a queen that nobody has asked for. There are fewer: branches have a row and a column of the 16 that there are at most.
 const NONE: u8 = u8::MAX;
 
 impl BranchSearch<'_> {
     /// Finds all placements on the rows; `queens` has row and column of each queen of a node in a byte, the latest in the
     /// lowest one.
-    fn search(&mut self, rows: &[u32], placed: Placed, queens: u64) {
+    fn search(&mut self, rows: &[u32], placed: Placed, queens: u32) {
         let class = &self.wanted.class;
         let (row, rest) = (rows[0], &rows[1..]);
         let mut free = class.free(placed, row);
@@ -266,12 +266,12 @@ impl BranchSearch<'_> {
             return;
         }
         while let Some(bit) = take_lowest(&mut free) {
-            let queens = queens << 8 | u64::from(queen(row, bit));
+            let queens = queens << 8 | u32::from(queen(row, bit));
             self.search(rest, CellClass::place(placed, row, bit), queens);
         }
     }
 
-    fn node(&mut self, row: u32, mut free: u32, placed: Placed, queens: u64) {
+    fn node(&mut self, row: u32, mut free: u32, placed: Placed, queens: u32) {
         let TrieSpec { class, columns, places, .. } = self.wanted;
         let (mut leaves, mut count) = ([0; LEAVES_MAX], 0);
         while let Some(bit) = take_lowest(&mut free) {
@@ -288,12 +288,12 @@ impl BranchSearch<'_> {
             return;
         }
         let before = self.wanted.sets[0].0.len() - self.wanted.depth - 1;
-        let mut named = [0; words(REST_MAX - 1)];
+        let mut named = 0;
         for (at, &queen) in queens.to_le_bytes()[..before].iter().enumerate() {
-            named[at / 4] |= self.number(queen) << (8 * (at % 4));
+            named |= self.number(queen) << (8 * at);
         }
         let nodes = &mut self.nodes[count];
-        nodes.extend_from_slice(&named[..words(before)]);
+        nodes.extend_from_slice(&[named][..words(before)]);
         nodes.extend_from_slice(&leaves[..count]);
     }
 
@@ -302,7 +302,7 @@ impl BranchSearch<'_> {
     fn number(&mut self, queen: u8) -> u32 {
         let number = &mut self.numbers[usize::from(queen)];
         if *number == NONE {
-            *number = u8::try_from(self.asked.len() - self.first_asked).expect("at most 144 queens");
+            *number = u8::try_from(self.asked.len() - self.first_asked).expect("at most 225 queens");
             self.asked.push(diagonals(self.wanted.class.cell(u32::from(queen >> 4), 1 << (queen & 15))));
         }
         (*number).into()

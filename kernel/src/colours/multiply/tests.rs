@@ -182,6 +182,48 @@ fn some_lanes_after_the_others_give_the_same() {
     assert_eq!(count(64, 32), all);
 }
 
+/// Lists of one octet to ten, in one lane, against each placement by itself.
+fn check_octets<M: Loops<L>, const L: usize>(loops: M) {
+    let (trie, columns, diagonals) = small_tree();
+    let mut random = Random::new(3);
+    for length in 1..=80 {
+        let mut mask = || random.bits() & random.bits() & random.bits() & ((1 << diagonals.bits()) - 1);
+        let masks: Vec<u64> = (0..length).map(|_| mask()).collect();
+        let lists = PlacementLists { masks: masks.clone(), starts: vec![0, 0, length] };
+        let (group, control) = (two_lanes(&trie, &lists, &diagonals), Control::default());
+        let mut found = vec![MatrixRow([0_u32; L]); 2 * columns.len()];
+        assert!(Cell::join(loops, group, &mut Buffers::<L>::new(), &mut found, &control).unwrap());
+        let mut expected = vec![0; found.len()];
+        for step in &trie.steps {
+            let bit = |diagonal: u8| 1_u64.checked_shl(diagonal.into()).unwrap_or(0);
+            let asked: Vec<u64> = trie.asked(step).map(|[one, other]| bit(one) | bit(other)).collect();
+            for (queens, leaves) in trie.nodes(step) {
+                let node = step.queen | asked[(queens[0] & 255) as usize];
+                for leaf in leaves {
+                    let queens = node | asked[(leaf >> 24) as usize];
+                    let fits = masks.iter().filter(|mask| **mask & queens == 0).count();
+                    expected[(leaf & 0xff_ffff) as usize] += u32::try_from(fits).unwrap();
+                }
+            }
+        }
+        let found: Vec<_> = found.iter().map(|row| row.0[byte::<L>(1)]).collect();
+        assert_eq!(found, expected, "{length} placements");
+    }
+}
+
+#[test]
+fn each_octet_is_compared() {
+    check_octets::<_, 32>(loops::Portable);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = loops::Avx2::new() {
+        check_octets::<_, 32>(avx2);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = loops::Avx512::new() {
+        check_octets::<_, 64>(avx512);
+    }
+}
+
 /// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
 #[test]
 fn counts_that_are_too_large_are_found() {
