@@ -146,6 +146,7 @@ impl Trie {
         let mut below = BranchSearch {
             wanted,
             nodes: &mut self.nodes,
+            queens: self.rest - 1,
             asked: &mut self.asked,
             first_asked,
             numbers: [NONE; 256],
@@ -243,6 +244,8 @@ pub(super) fn nodes(mut program: &[u32], queens: usize) -> impl Iterator<Item = 
 struct BranchSearch<'a> {
     wanted: &'a TrieSpec<'a>,
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
+    /// Queens of a node.
+    queens: usize,
     asked: &'a mut Vec<[u8; 2]>,
     first_asked: usize,
     /// The numbers of the queens that are asked for, by row (the upper four bits) and column.
@@ -273,28 +276,25 @@ impl BranchSearch<'_> {
 
     fn node(&mut self, row: u32, mut free: u32, placed: Placed, queens: u32) {
         let TrieSpec { class, columns, places, .. } = self.wanted;
-        let (mut leaves, mut count) = ([0; LEAVES_MAX], 0);
+        let (mut node, first) = ([0; 1 + LEAVES_MAX], words(self.queens));
+        let mut end = first;
         while let Some(bit) = take_lowest(&mut free) {
             let place =
                 usize::from(columns.place(class.colour, placed.columns | bit)).wrapping_sub(places.start);
             if place < places.len() {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 12,870 column sets")]
                 let matrix_row = self.first + place as u32;
-                leaves[count] = self.number(queen(row, bit)) << 24 | matrix_row;
-                count += 1;
+                node[end] = self.number(queen(row, bit)) << 24 | matrix_row;
+                end += 1;
             }
         }
-        if count == 0 {
+        if end == first {
             return;
         }
-        let before = self.wanted.sets[0].0.len() - self.wanted.depth - 1;
-        let mut named = 0;
-        for (at, &queen) in queens.to_le_bytes()[..before].iter().enumerate() {
-            named |= self.number(queen) << (8 * at);
+        for (at, &queen) in queens.to_le_bytes()[..self.queens].iter().enumerate() {
+            node[0] |= self.number(queen) << (8 * at);
         }
-        let nodes = &mut self.nodes[count];
-        nodes.extend_from_slice(&[named][..words(before)]);
-        nodes.extend_from_slice(&leaves[..count]);
+        self.nodes[end - first].extend_from_slice(&node[..end]);
     }
 
     /// The number of a queen that is asked for.
