@@ -124,6 +124,7 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
         states += step.leaves * left.len() as u64;
         let longest = deal(group, left, &mut scratch.slots, &mut scratch.lengths);
         let octets = longest.div_ceil(8) as usize;
+        // As few passes as there can be, of about equal length.
         let share = octets.div_ceil(octets.div_ceil(OCTETS_MAX));
         for from in (0..octets).step_by(share) {
             let count = (octets - from).min(share);

@@ -254,7 +254,7 @@ struct BranchSearch<'a> {
     first: u32,
 }
 
-/// Of a queen that nobody has asked for. There are fewer: branches have a row and a column of the 16 that there are at most.
+/// Of a queen that nobody has asked for. Numbers are less: a branch leaves 15 rows and 15 columns at most.
 const NONE: u8 = u8::MAX;
 
 impl BranchSearch<'_> {
