@@ -6,8 +6,8 @@ use nqueens_model::message::Lease;
 use super::queue::{PartCounts, Piece};
 use crate::crew::Crew;
 
-/// A job of more states than this is spread over the threads.
-const SPREAD_STATES: u64 = 200_000_000;
+/// A job of more states than this is spread over the threads, one of colours of more than the second: of 10 ms.
+const SPREAD_STATES: [u64; 2] = [200_000_000, 10_000_000];
 
 /// Pieces for each thread of a job that is spread: enough that all threads end together.
 const PIECES_PER_THREAD: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn pieces(
     let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
     let multiplied = lease.job.class == Class::Colours;
     let wanted = if multiplied { threads.div_ceil(waiting + 1) } else { threads * PIECES_PER_THREAD };
-    if threads > 1 && lease.states > SPREAD_STATES {
+    if threads > 1 && lease.states > SPREAD_STATES[usize::from(multiplied)] {
         // Twice is enough: each splitting makes about N pieces of one.
         for _ in 0..2 {
             if pieces.len() < wanted {

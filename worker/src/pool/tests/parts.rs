@@ -58,6 +58,10 @@ fn a_job_of_colours_is_split_only_for_threads_that_have_no_other() {
     assert_eq!([7, 100].map(pieces_of), [1, 1], "the others have one each");
     let [shared, alone] = [6, 0].map(pieces_of);
     assert!(shared >= 2 && alone >= 8, "{shared} {alone}");
+    let of_states =
+        |states| pieces(crew, &Lease { states, ..lease.clone() }, 0, false).expect("a good job").0;
+    assert_eq!(of_states(10_000_000).len(), 1, "it takes 10 ms");
+    assert_eq!(of_states(10_000_001).len(), alone);
 }
 
 #[tokio::test]
