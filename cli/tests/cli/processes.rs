@@ -73,7 +73,7 @@ impl Coordinator {
     }
 }
 
-/// What a process leaves behind that ends by itself, in three minutes at most.
+/// What a process leaves behind that ends by itself, in ten minutes at most.
 pub(crate) fn ended(process: &mut Background) -> Outcome {
     eventually("it ends", || (!process.is_running()).then_some(()));
     process.end()

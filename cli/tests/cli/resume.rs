@@ -18,6 +18,14 @@ fn start(place: &Place) -> Background {
     Background::start(&mut place.command(LONG))
 }
 
+/// What a run says for programs at its end. One that takes long has lines of progress on stderr.
+fn result(place: &Place, run: &str) -> Value {
+    let outcome = place.run(run);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stderr.lines().all(|line| line.starts_with("N=15 ")), "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).expect("JSON")
+}
+
 /// Waits until at least `jobs` jobs of a run in the background are done; says how many.
 fn wait_for_done(program: &mut Background, place: &Place, jobs: u64) -> u64 {
     eventually("so many jobs are done", || {
@@ -44,7 +52,7 @@ fn a_paused_run_goes_on() {
     wait_for_done(&mut program, &place, 10);
     program.kill();
     place.stdout("pause --db long.db");
-    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
+    assert_eq!(result(&place, LONG)["total"], LONG_TOTAL);
 }
 
 #[test]
@@ -65,7 +73,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
     let status = &place.json("status --db long.db --json")["runs"][0];
     assert_eq!((&status["state"], &status["total"]), (&"active".into(), &Value::Null));
     // With any engine and any number of threads.
-    let result = place.json("run 15 --db long.db --json --threads 2");
+    let result = result(&place, "run 15 --db long.db --json --threads 2");
     assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["run"]));
     // All the time is either of the counting or of an interruption.
     let seconds = |name: &str| result[name].as_f64().expect("seconds");
@@ -99,7 +107,7 @@ fn interrupted_it_says_how_to_go_on() {
         assert!(resumed.stderr.starts_with(&expected), "{}", resumed.stderr);
         let how = resumed.stdout.lines().last().expect("a line");
         assert!(how.contains(" and interrupted for ") && how.contains(", the last "), "{how}");
-        let result = place.json(LONG);
+        let result = result(&place, LONG);
         assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["run"]));
         let all = done_jobs(&place, "long.db");
         assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
