@@ -6,8 +6,11 @@ use nqueens_model::message::Lease;
 use super::queue::{PartCounts, Piece};
 use crate::crew::Crew;
 
-/// A job of more states than this is spread over the threads, one of colours of more than the second: of 10 ms.
-const SPREAD_STATES: [u64; 2] = [200_000_000, 10_000_000];
+/// A job of more states than this is spread over the threads.
+const SPREAD_STATES: u64 = 200_000_000;
+
+/// The same of colours, whose states are nanoseconds.
+const SPREAD_NS: u64 = 10_000_000;
 
 /// Pieces for each thread of a job that is spread: enough that all threads end together.
 const PIECES_PER_THREAD: usize = 8;
@@ -30,8 +33,12 @@ pub(super) fn pieces(
         |(part, job): (usize, Job)| job.units(leaf_test).into_iter().map(move |unit| Piece { unit, part });
     let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
     let multiplied = lease.job.class == Class::Colours;
-    let wanted = if multiplied { threads.div_ceil(waiting + 1) } else { threads * PIECES_PER_THREAD };
-    if threads > 1 && lease.states > SPREAD_STATES[usize::from(multiplied)] {
+    let (wanted, whole_max) = if multiplied {
+        (threads.div_ceil(waiting + 1), SPREAD_NS)
+    } else {
+        (threads * PIECES_PER_THREAD, SPREAD_STATES)
+    };
+    if threads > 1 && lease.states > whole_max {
         // Twice is enough: each splitting makes about N pieces of one.
         for _ in 0..2 {
             if pieces.len() < wanted {
