@@ -4,7 +4,7 @@
 //! placements with these columns, an **octet**. So one AND compares a queen of the other class with eight placements of
 //! each lane, and counting the bits of each byte counts fits by column set.
 //!
-//! All is plain code that compilers make vectors of, but for the [`Filter`].
+//! All is plain code that compilers make vectors of, but for [`Instructions`].
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes read as what compilers make of them")]
@@ -15,7 +15,7 @@ use super::diagonals::Colour;
 use super::lists::PlacementLists;
 use super::matrix::{FitCount, MatrixRow};
 use super::trie::{REST_MAX, Step, Trie, words};
-use super::vectors::{BEHIND, Bytes, Filter, byte, prefetch, transpose};
+use super::vectors::{BEHIND, Bytes, Instructions, kept_of, prefetch};
 use crate::engine::{Control, Stopped};
 
 /// Octets that are tabled at once.
@@ -31,23 +31,23 @@ const STATES_TOLD: u64 = 1 << 22;
 /// so that they stay in the nearest cache.
 type LaneTables<const L: usize> = [Bytes<L>; 256 * OCTETS_MAX];
 
-/// Placements of all lanes, lane by lane: masks of diagonals with the number of the lane above.
-#[derive(Clone, Debug, Default)]
-struct FlatList {
+/// Placements of all lanes, lane by lane: masks of diagonals.
+#[derive(Clone, Debug)]
+struct FlatList<const L: usize> {
     /// Longer than the list by [`BEHIND`] at least.
     masks: Vec<u64>,
-    length: usize,
+    /// The first of each lane.
+    starts: [u32; L],
+    length: u32,
 }
 
 /// Buffers, kept from one group of column sets to the next.
 #[derive(Debug)]
 pub(super) struct Scratch<const L: usize> {
     /// What the queens of a branch leave, queen by queen.
-    levels: Vec<FlatList>,
-    /// What a whole branch leaves: the k-th placements of all lanes stand together.
-    slots: Vec<u64>,
-    /// The number of them, by byte.
-    lengths: [u32; L],
+    levels: Vec<FlatList<L>>,
+    /// Which ones the latest queen has left: see [`Instructions::sift`].
+    kept: Vec<u64>,
     /// By diagonal, and one without placements; as many as a byte names, so that no bounds are checked.
     planes: Box<[Bytes<L>; 256]>,
     tables: Box<LaneTables<L>>,
@@ -60,8 +60,7 @@ impl<const L: usize> Scratch<L> {
         let none = Bytes([0; L]);
         Self {
             levels: Vec::new(),
-            slots: Vec::new(),
-            lengths: [0; L],
+            kept: Vec::new(),
             planes: vec![none; 256].try_into().expect("256 planes"),
             tables: vec![none; 256 * OCTETS_MAX].try_into().expect("256 tables"),
             states: 0,
@@ -78,23 +77,15 @@ pub(super) struct LaneGroup<'a> {
     pub(super) lists: &'a PlacementLists,
     /// The diagonals in use.
     pub(super) bits: u32,
-    /// The first column set and the number of them, a lane each; the first one's lane.
+    /// The first column set and the number of them, a lane each.
     pub(super) first: usize,
     pub(super) count: usize,
-    pub(super) lane: usize,
-}
-
-impl LaneGroup<'_> {
-    /// Lanes at most, so that the numbers of lanes have room above the diagonals: fewer than `lanes` if N = 31.
-    pub(super) fn lanes_max(bits: u32, lanes: usize) -> usize {
-        lanes.min(1 << (u64::BITS - bits))
-    }
 }
 
 /// Adds the fits of the group's column sets with those placements of the tree that belong to some `steps` to `matrix`. The
 /// first call for a group begins with the first step.
 #[inline(always)]
-pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
+pub(super) fn join<C: FitCount, T: Instructions<L>, const L: usize>(
     group: LaneGroup<'_>,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
@@ -104,8 +95,8 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
     let trie = group.trie;
     assert!(trie.rows <= matrix.len(), "a row for each set and place");
     if steps.start == 0 {
-        scratch.levels.resize_with(trie.depth + 1, FlatList::default);
-        start(group, scratch);
+        scratch.levels.resize_with(trie.depth + 1, FlatList::new);
+        scratch.levels[0].start(group);
     }
     let mut states = 0;
     for (number, step) in trie.steps[steps].iter().enumerate() {
@@ -113,23 +104,22 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
             scratch.states += states;
             control.advance(std::mem::take(&mut states))?;
         }
-        let (above, below) = scratch.levels.split_at_mut(step.level + 1);
+        let Scratch { levels, kept, .. } = &mut *scratch;
+        let (above, below) = levels.split_at_mut(step.level + 1);
         let (from, to) = (&above[step.level], &mut below[0]);
-        to.hold(from.length);
-        to.length = T::sift(&from.masks[..from.length], step.queen, &mut to.masks);
+        to.take::<T>(from, step.queen, kept);
         if step.level + 1 < trie.depth || to.length == 0 {
             continue;
         }
-        let left = &to.masks[..to.length];
-        states += step.leaves * left.len() as u64;
-        let longest = deal(group, left, &mut scratch.slots, &mut scratch.lengths);
+        states += step.leaves * u64::from(to.length);
+        let longest = to.lengths().into_iter().max().unwrap_or(0);
         let octets = longest.div_ceil(8) as usize;
         // As few passes as there can be, of about equal length.
         let share = octets.div_ceil(octets.div_ceil(OCTETS_MAX));
         for from in (0..octets).step_by(share) {
             let count = (octets - from).min(share);
             for at in 0..count {
-                table(group, step, from + at, [at, count], scratch);
+                table::<T, L>(group, step, from + at, [at, count], scratch);
             }
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
         }
@@ -138,78 +128,69 @@ pub(super) fn join<C: FitCount, T: Filter, const L: usize>(
     control.advance(states)
 }
 
-impl FlatList {
-    /// Makes room for so many masks.
-    fn hold(&mut self, length: usize) {
+impl<const L: usize> FlatList<L> {
+    fn new() -> Self {
+        Self { masks: Vec::new(), starts: [0; L], length: 0 }
+    }
+
+    /// Takes the lists of a group.
+    fn start(&mut self, group: LaneGroup<'_>) {
+        let starts = &group.lists.starts[group.first..=group.first + group.count];
+        let [first, end] = [starts[0], starts[group.count]];
+        self.masks.clear();
+        self.masks.extend_from_slice(&group.lists.masks[first as usize..end as usize]);
+        self.length = end - first;
+        for (lane, start) in self.starts.iter_mut().enumerate() {
+            *start = starts[lane.min(group.count)] - first;
+        }
+    }
+
+    /// Takes what a queen leaves of another list.
+    #[inline(always)]
+    fn take<T: Instructions<L>>(&mut self, from: &Self, queen: u64, kept: &mut Vec<u64>) {
+        let length = from.length as usize;
         if self.masks.len() < length + BEHIND {
             self.masks.resize(length + BEHIND, 0);
         }
+        if kept.len() <= length {
+            kept.resize(length + 1, 0);
+        }
+        self.length = T::sift(&from.masks[..length], queen, &mut self.masks, kept);
+        for (start, from) in self.starts.iter_mut().zip(from.starts) {
+            *start = kept_of::<T, L>(kept, from);
+        }
     }
-}
 
-/// Takes the lists of the group.
-#[inline(always)]
-fn start<const L: usize>(group: LaneGroup<'_>, scratch: &mut Scratch<L>) {
-    let to = &mut scratch.levels[0];
-    to.masks.clear();
-    let mut longest = 0;
-    for lane in 0..group.count {
-        let [from, end] = [0, 1].map(|more| group.lists.starts[group.first + lane + more] as usize);
-        let number = (lane as u64).unbounded_shl(group.bits);
-        to.masks.extend(group.lists.masks[from..end].iter().map(|mask| mask | number));
-        longest = longest.max(end - from);
+    /// How many placements each lane has.
+    #[inline(always)]
+    fn lengths(&self) -> [u32; L] {
+        let mut lengths = [self.length; L];
+        lengths[..L - 1].copy_from_slice(&self.starts[1..]);
+        for (length, start) in lengths.iter_mut().zip(self.starts) {
+            *length -= start;
+        }
+        lengths
     }
-    to.length = to.masks.len();
-    let needed = longest.next_multiple_of(8) * L;
-    if scratch.slots.len() < needed {
-        scratch.slots.resize(needed, 0);
-    }
-}
-
-/// Deals placements to the lanes' slots; returns how many the longest lane has.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "lanes, and slots of placements of one column set")]
-fn deal<const L: usize>(
-    group: LaneGroup<'_>,
-    from: &[u64],
-    slots: &mut [u64],
-    lengths: &mut [u32; L],
-) -> u32 {
-    // Of each lane the slot behind the last one; lanes and slots counted from the group's first lane on.
-    let mut ends = [0_u32; L];
-    let slots = &mut slots[group.lane..];
-    let numbers = !u64::MAX.unbounded_shr(u64::BITS - group.bits);
-    let (mut before, mut slot) = (u64::MAX, 0);
-    for &mask in from {
-        let number = mask & numbers;
-        let lane = (number >> (group.bits % u64::BITS)) as usize % L;
-        slot = if number == before { slot + L } else { lane };
-        before = number;
-        slots[slot] = mask;
-        ends[lane] = (slot + L) as u32;
-    }
-    let mut longest = 0;
-    for (lane, end) in ends.into_iter().enumerate() {
-        let length = end / L as u32;
-        lengths[byte::<L>((lane + group.lane) % L)] = length;
-        longest = length.max(longest);
-    }
-    longest
 }
 
 /// Tables an octet of each lane, one of `count`: for each queen that is asked for the placements that it does not attack.
 #[inline(always)]
-fn table<const L: usize>(
+fn table<T: Instructions<L>, const L: usize>(
     group: LaneGroup<'_>,
     step: &Step,
     octet: usize,
     [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
 ) {
+    let left = &scratch.levels[group.trie.depth];
     let planes = scratch.planes.first_chunk_mut().expect("64 of 256 planes");
-    transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, planes);
+    let mut places = [0; L];
+    for (place, start) in places.iter_mut().zip(left.starts) {
+        *place = (start as usize + octet * 8).min(left.length as usize);
+    }
+    T::transpose(&left.masks, &places, group.bits, planes);
     let mut valid = [0u8; L];
-    for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {
+    for (valid, length) in valid.iter_mut().zip(left.lengths()) {
         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
         let bits = ((1u32 << length.saturating_sub(octet as u32 * 8).min(8)) - 1) as u8;
         *valid = bits;

@@ -30,8 +30,8 @@ pub(super) struct Listed {
 pub(super) struct Costs {
     /// To filter a list of a lane, and for each placement that is on it.
     pub(super) sift: [f64; 2],
-    /// To deal what is left of a lane's list to slots, and for each placement.
-    pub(super) deal: [f64; 2],
+    /// For what a branch leaves of a lane's list, and for each placement of that.
+    pub(super) left: [f64; 2],
     /// Vectors of slots that a placement of each lane, on average, needs beyond the first.
     pub(super) vectors: f64,
     /// To transpose a vector.
@@ -46,7 +46,7 @@ impl Costs {
     /// Fits to measurements by plain code, which takes octets of 32 lanes.
     pub(super) const PORTABLE: Self = Self {
         sift: [0.5, 1.5],
-        deal: [1.5, 2.2],
+        left: [1.5, 2.2],
         vectors: 0.28,
         transpose: 700.0,
         table: 5.0,
@@ -57,7 +57,7 @@ impl Costs {
     #[cfg(target_arch = "x86_64")]
     pub(super) const AVX2: Self = Self {
         sift: [0.5, 1.0],
-        deal: [1.5, 2.2],
+        left: [1.5, 2.2],
         vectors: 0.28,
         transpose: 260.0,
         table: 5.0,
@@ -68,7 +68,7 @@ impl Costs {
     #[cfg(target_arch = "x86_64")]
     pub(super) const AVX512: Self = Self {
         sift: [0.5, 0.45],
-        deal: [1.5, 2.2],
+        left: [1.5, 2.2],
         vectors: 0.28,
         transpose: 180.0,
         table: 3.0,
@@ -79,7 +79,7 @@ impl Costs {
     /// a queen more or less are slower (N = 21).
     pub(super) const DEVICE: Self = Self {
         sift: [0.95, 1.35],
-        deal: [0.0, 0.0],
+        left: [0.0, 0.0],
         vectors: 0.11,
         transpose: 480.0,
         table: 18.0,
@@ -187,7 +187,7 @@ impl Shape {
         let width = lanes / 32.0;
         let queens_left = self.placements.len() - 1 - depth;
         cost += branches(depth)
-            * (lanes * (costs.deal[0] + costs.deal[1] * mean) + vectors * costs.transpose * width);
+            * (lanes * (costs.left[0] + costs.left[1] * mean) + vectors * costs.transpose * width);
         cost += placements(depth) * asked * vectors * costs.table;
         cost + placements(self.placements.len() - 1)
             * real(sets.len())

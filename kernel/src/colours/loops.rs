@@ -163,7 +163,7 @@ implement!(Avx2, 32, vectors::Avx2, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 // With twice as many lanes, as AVX-512 has: for tests of that where there is none.
 #[cfg(all(test, target_arch = "x86_64"))]
-implement!(Avx2, 64, vectors::Avx2, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
+implement!(Avx2, 64, vectors::Plain, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 /// For machines with AVX-512 that count the bits of bytes; one exists only where the instructions do.
 #[cfg(target_arch = "x86_64")]
@@ -183,5 +183,5 @@ implement!(
     64,
     vectors::Avx512,
     Costs::AVX512,
-    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt"
+    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
 );

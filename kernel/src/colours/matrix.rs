@@ -5,7 +5,7 @@
 #![expect(clippy::needless_range_loop, reason = "loops over lanes read as what compilers make of them")]
 
 use super::lists::Factor;
-use super::vectors::{Bytes, byte};
+use super::vectors::Bytes;
 
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub(super) fn turn<C: FitCount, const L: usize>(
 ) {
     let mut rows = [&from[0]; L];
     for (l, row) in from.iter().enumerate() {
-        rows[byte::<L>(l)] = row;
+        rows[l] = row;
     }
     let (mut one, mut other) = room.split_at_mut(L / 2);
     shuffle(|row| &rows[row].0, one);
@@ -113,7 +113,7 @@ pub(super) fn turn<C: FitCount, const L: usize>(
         std::mem::swap(&mut one, &mut other);
     }
     for (l, to) in to.iter_mut().enumerate() {
-        to.0 = one[byte::<L>(l) / 2].0[byte::<L>(l) % 2];
+        to.0 = one[l / 2].0[l % 2];
     }
 }
 

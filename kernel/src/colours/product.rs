@@ -11,7 +11,6 @@ use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
 use super::matrix::{ByteRows, FitCount, MatrixRow, Pair};
 use super::trie::{Stretch, Trie};
-use super::vectors::byte;
 use crate::engine::{Control, Stopped};
 
 /// What one group of column sets after the other is counted with.
@@ -326,8 +325,8 @@ impl<M> Multiply<'_, M> {
             }
             let mut lanes = [[0; L]; 2];
             for (l, factor) in factors[1][lane..lane + count].iter().enumerate() {
-                lanes[0][byte::<L>(l)] = factor.any;
-                lanes[1][byte::<L>(l)] = factor.below;
+                lanes[0][l] = factor.any;
+                lanes[1][l] = factor.below;
             }
             for (row_set, sum) in row_sets.clone().zip(&mut sums) {
                 let one = &group[row_set * wide..(row_set + 1) * wide];
@@ -362,21 +361,13 @@ impl<M> Multiply<'_, M> {
                 for l in 0..count {
                     let fits = u8::try_from(lists.length(first + l))
                         .expect("at most one placement of at most one queen");
-                    row.0[byte::<L>(l)] = C::ZERO.add(fits);
+                    row.0[l] = C::ZERO.add(fits);
                 }
             }
             return Ok(true);
         }
         let bits = side.diagonals.bits();
-        let lanes_max = LaneGroup::lanes_max(bits, L);
-        for lane in (0..count).step_by(lanes_max) {
-            let count = lanes_max.min(count - lane);
-            let group =
-                LaneGroup { colour: side.colour, trie, lists, bits, first: first + lane, count, lane };
-            if !C::join(self.loops, group, buffers, matrix, self.planted.control)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let group = LaneGroup { colour: side.colour, trie, lists, bits, first, count };
+        C::join(self.loops, group, buffers, matrix, self.planted.control)
     }
 }

@@ -196,6 +196,8 @@ impl Kernel {
                 "avx512bw",
                 "avx512vl",
                 "avx512bitalg",
+                "avx512vbmi",
+                "gfni",
                 "avx512vbmi2",
                 "popcnt",
                 "avx2",
@@ -263,6 +265,8 @@ fn cpu_has(feature: &str) -> bool {
     match feature {
         "avx2" => is_x86_feature_detected!("avx2"),
         "avx512bitalg" => is_x86_feature_detected!("avx512bitalg"),
+        "avx512vbmi" => is_x86_feature_detected!("avx512vbmi"),
+        "gfni" => is_x86_feature_detected!("gfni"),
         "avx512bw" => is_x86_feature_detected!("avx512bw"),
         "avx512f" => is_x86_feature_detected!("avx512f"),
         "avx512vbmi2" => is_x86_feature_detected!("avx512vbmi2"),

@@ -8,7 +8,6 @@ use super::super::depth::Costs;
 use super::super::loops::Loops;
 use super::super::matrix::{FitCount, MatrixRow, Pair};
 use super::super::product::{Buffers, Cell};
-use super::super::vectors::byte;
 use super::*;
 use crate::board::BoardSize;
 use crate::random::Random;
@@ -61,7 +60,7 @@ fn check_turned<M: Loops<L>, C: FitCount + PartialEq + Debug, const L: usize>(lo
             loops.turn(&from, &mut to, &mut room);
             for (l, to) in to.iter().enumerate() {
                 for (p, from) in from.iter().enumerate() {
-                    assert_eq!(to.0[byte::<L>(p)], from.0[byte::<L>(l)], "lane {l} of row {p}");
+                    assert_eq!(to.0[p], from.0[l], "lane {l} of row {p}");
                 }
             }
         }
@@ -109,7 +108,7 @@ fn small_tree() -> (Trie, ColumnSets, Diagonals) {
 
 fn two_lanes<'a>(trie: &'a Trie, lists: &'a PlacementLists, diagonals: &Diagonals) -> LaneGroup<'a> {
     let (colour, bits) = (Colour::White, diagonals.bits());
-    LaneGroup { colour, trie, lists, bits, first: 0, count: 2, lane: 0 }
+    LaneGroup { colour, trie, lists, bits, first: 0, count: 2 }
 }
 
 #[test]
@@ -157,31 +156,6 @@ fn a_matrix_without_a_row_for_each_leaf_is_refused() {
     let _ = Cell::join(loops::Portable, group, &mut Buffers::<32>::new(), &mut matrix, &control);
 }
 
-/// With N = 31 the numbers of lanes have little room above the diagonals.
-#[test]
-fn some_lanes_after_the_others_give_the_same() {
-    let (trie, columns, diagonals) = small_tree();
-    let mut random = Random::new(1);
-    let masks = (0..320).map(|_| random.bits() & random.bits() & ((1 << diagonals.bits()) - 1)).collect();
-    let lists = PlacementLists { masks, starts: (0..=32).map(|set| 10 * set).collect() };
-    let count = |bits: u32, groups: usize| {
-        let mut matrix = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
-        let count = LaneGroup::lanes_max(bits, 32);
-        assert_eq!(count * groups, 32);
-        for first in (0..32).step_by(count) {
-            let colour = Colour::White;
-            let group = LaneGroup { colour, trie: &trie, lists: &lists, bits, first, count, lane: first };
-            let (mut buffers, control) = (Buffers::new(), Control::default());
-            assert!(Cell::join(loops::Portable, group, &mut buffers, &mut matrix, &control).unwrap());
-        }
-        matrix.into_iter().flat_map(|row| row.0).collect::<Vec<_>>()
-    };
-    let all = count(59, 1);
-    assert!(all.iter().any(|fits| *fits > 0));
-    assert_eq!(count(60, 2), all);
-    assert_eq!(count(64, 32), all);
-}
-
 /// Lists of one octet to ten, in one lane, against each placement by itself.
 fn check_octets<M: Loops<L>, const L: usize>(loops: M) {
     let (trie, columns, diagonals) = small_tree();
@@ -206,7 +180,7 @@ fn check_octets<M: Loops<L>, const L: usize>(loops: M) {
                 }
             }
         }
-        let found: Vec<_> = found.iter().map(|row| row.0[byte::<L>(1)]).collect();
+        let found: Vec<_> = found.iter().map(|row| row.0[1]).collect();
         assert_eq!(found, expected, "{length} placements");
     }
 }
