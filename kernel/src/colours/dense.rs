@@ -32,7 +32,7 @@ const STATES_TOLD: u64 = 1 << 22;
 type LaneTables<const L: usize> = [Bytes<L>; 256 * OCTETS_MAX];
 
 /// Placements of all lanes, lane by lane: masks of diagonals.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct FlatList<const L: usize> {
     /// Longer than the list by [`BEHIND`] at least.
     masks: Vec<u64>,

@@ -32,9 +32,9 @@ pub(super) struct Costs {
     pub(super) sift: [f64; 2],
     /// For what a branch leaves of a lane's list, and for each placement of that.
     pub(super) left: [f64; 2],
-    /// Vectors of slots that a placement of each lane, on average, needs beyond the first.
+    /// Vectors that a placement of each lane, on average, needs beyond the first.
     pub(super) vectors: f64,
-    /// To transpose a vector.
+    /// To transpose a vector of 32 lanes.
     pub(super) transpose: f64,
     /// To table it for one queen.
     pub(super) table: f64,

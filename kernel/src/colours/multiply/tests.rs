@@ -156,7 +156,25 @@ fn a_matrix_without_a_row_for_each_leaf_is_refused() {
     let _ = Cell::join(loops::Portable, group, &mut Buffers::<32>::new(), &mut matrix, &control);
 }
 
-/// Lists of one octet to ten, in one lane, against each placement by itself.
+/// The fits of some placements by row of the matrix, each compared by itself.
+fn fits(trie: &Trie, masks: &[u64], rows: usize) -> Vec<u32> {
+    let mut counts = vec![0; rows];
+    for step in &trie.steps {
+        let bit = |diagonal: u8| 1_u64.checked_shl(diagonal.into()).unwrap_or(0);
+        let asked: Vec<u64> = trie.asked(step).map(|[one, other]| bit(one) | bit(other)).collect();
+        for (queens, leaves) in trie.nodes(step) {
+            let node = step.queen | asked[(queens[0] & 255) as usize];
+            for leaf in leaves {
+                let queens = node | asked[(leaf >> 24) as usize];
+                let fits = masks.iter().filter(|mask| **mask & queens == 0).count();
+                counts[(leaf & 0xff_ffff) as usize] += u32::try_from(fits).unwrap();
+            }
+        }
+    }
+    counts
+}
+
+/// Lists of one octet to ten, in one lane.
 fn check_octets<M: Loops<L>, const L: usize>(loops: M) {
     let (trie, columns, diagonals) = small_tree();
     let mut random = Random::new(3);
@@ -167,34 +185,49 @@ fn check_octets<M: Loops<L>, const L: usize>(loops: M) {
         let (group, control) = (two_lanes(&trie, &lists, &diagonals), Control::default());
         let mut found = vec![MatrixRow([0_u32; L]); 2 * columns.len()];
         assert!(Cell::join(loops, group, &mut Buffers::<L>::new(), &mut found, &control).unwrap());
-        let mut expected = vec![0; found.len()];
-        for step in &trie.steps {
-            let bit = |diagonal: u8| 1_u64.checked_shl(diagonal.into()).unwrap_or(0);
-            let asked: Vec<u64> = trie.asked(step).map(|[one, other]| bit(one) | bit(other)).collect();
-            for (queens, leaves) in trie.nodes(step) {
-                let node = step.queen | asked[(queens[0] & 255) as usize];
-                for leaf in leaves {
-                    let queens = node | asked[(leaf >> 24) as usize];
-                    let fits = masks.iter().filter(|mask| **mask & queens == 0).count();
-                    expected[(leaf & 0xff_ffff) as usize] += u32::try_from(fits).unwrap();
-                }
-            }
-        }
         let found: Vec<_> = found.iter().map(|row| row.0[1]).collect();
-        assert_eq!(found, expected, "{length} placements");
+        assert_eq!(found, fits(&trie, &masks, found.len()), "{length} placements");
+    }
+}
+
+/// Lists of many lengths, empty ones too, in all lanes, with as many diagonals as N = 31 has.
+fn check_lanes<M: Loops<L>, const L: usize>(loops: M) {
+    let (trie, columns, diagonals) = small_tree();
+    let mut random = Random::new(4);
+    let mut lists = PlacementLists { masks: Vec::new(), starts: vec![0] };
+    for _ in 0..L {
+        for _ in 0..random.below(20) {
+            lists.masks.push((random.bits() & random.bits() & random.bits()) >> 4);
+        }
+        lists.starts.push(u32::try_from(lists.masks.len()).unwrap());
+    }
+    for bits in [diagonals.bits(), 60, 64] {
+        let group = LaneGroup { colour: Colour::White, trie: &trie, lists: &lists, bits, first: 0, count: L };
+        let mut found = vec![MatrixRow([0_u32; L]); 2 * columns.len()];
+        assert!(Cell::join(loops, group, &mut Buffers::<L>::new(), &mut found, &Control::default()).unwrap());
+        for lane in 0..L {
+            let masks = &lists.masks[lists.starts[lane] as usize..lists.starts[lane + 1] as usize];
+            let of_lane: Vec<_> = found.iter().map(|row| row.0[lane]).collect();
+            assert_eq!(of_lane, fits(&trie, masks, found.len()), "lane {lane}, {bits} bits");
+        }
     }
 }
 
 #[test]
-fn each_octet_is_compared() {
-    check_octets::<_, 32>(loops::Portable);
+fn each_octet_of_each_lane_is_compared() {
+    fn check<M: Loops<L>, const L: usize>(loops: M) {
+        check_octets(loops);
+        check_lanes(loops);
+    }
+    check::<_, 32>(loops::Portable);
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = loops::Avx2::new() {
-        check_octets::<_, 32>(avx2);
+        check::<_, 32>(avx2);
+        check::<_, 64>(avx2);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(avx512) = loops::Avx512::new() {
-        check_octets::<_, 64>(avx512);
+        check::<_, 64>(avx512);
     }
 }
 
