@@ -20,7 +20,7 @@ use tonic::{Code, Request, Status};
 use tracing::debug;
 
 use crate::error::Error;
-use crate::listener::{Caller, CallerLimits, Tls};
+use crate::listener::{Caller, CallerLimits, Holder, Tls};
 
 /// What a coordinator asks callers for, and what it lets them take up.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,9 @@ impl Guard {
             debug!(caller = %caller.address(), reason = refusal.message(), "call refused");
             caller.refuse();
         })?;
-        caller.admit_holder(&(self.role == WORKER).then(|| credential.clone()))?;
+        let holder =
+            if self.role == WORKER { Holder::Workers(credential.clone()) } else { Holder::Operators };
+        caller.admit_holder(&holder)?;
         Ok(credential)
     }
 
@@ -126,15 +128,25 @@ impl Guard {
     }
 
     /// Why a request over HTTP is not let in, if that is so. `is_known` says that its caller is known by something else
-    /// than a token.
-    pub fn refusal(&self, request: &HttpRequest, is_known: bool) -> Option<(StatusCode, String)> {
+    /// than a token, `is_public` that it need not be known.
+    pub fn refusal(
+        &self,
+        request: &HttpRequest,
+        is_known: bool,
+        is_public: bool,
+    ) -> Option<(StatusCode, String)> {
         let caller = Caller::of(request);
         if self.is_open() && caller.address().ip().to_canonical().is_loopback() && !names_loopback(request) {
             let why = "without a token, call a coordinator on this machine as localhost or 127.0.0.1";
             return Some((StatusCode::MISDIRECTED_REQUEST, why.to_owned()));
         }
-        let admitted =
-            if is_known { caller.admit() } else { self.admit(request.headers(), &caller).map(drop) };
+        let admitted = if is_known {
+            caller.admit()
+        } else if is_public && self.check(request.headers()).is_err() {
+            caller.admit_holder(&Holder::Public)
+        } else {
+            self.admit(request.headers(), &caller).map(drop)
+        };
         let refusal = admitted.err()?;
         let status = match refusal.code() {
             Code::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -164,7 +176,7 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: HttpRequest, next
     if request.headers().contains_key(ORIGIN) {
         return (StatusCode::MISDIRECTED_REQUEST, "web pages can't call").into_response();
     }
-    match guard.refusal(&request, false) {
+    match guard.refusal(&request, false, false) {
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     }

@@ -31,6 +31,7 @@ use crate::api::{Api, routes};
 use crate::disk::Disk;
 use crate::door::{App, Door};
 use crate::error::Error;
+use crate::faults::Faults;
 use crate::history::Histories;
 use crate::journal;
 use crate::limits::CountLimits;
@@ -53,7 +54,7 @@ pub struct Coordinator {
     cut_short: Vec<RunSettings>,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
-    faults: watch::Sender<Option<Arc<Error>>>,
+    faults: Faults,
 }
 
 impl Coordinator {
@@ -89,15 +90,15 @@ impl Coordinator {
             jobs_max,
         };
         let mut chores = vec![
-            tokio::spawn(expire(operator.writer.clone(), disk)),
-            tokio::spawn(conclude_runs(
+            faults.spawn(expire(operator.writer.clone(), disk)),
+            faults.spawn(conclude_runs(
                 operator.clone(),
                 References::new(pace.checks_min, pace.policy),
                 faults.clone(),
             )),
         ];
         if pace.policy.arbiter {
-            chores.push(tokio::spawn(recounting::count(operator.clone())));
+            chores.push(faults.spawn(recounting::count(operator.clone())));
         }
         Ok(Self { operator, limits, pace, cut_short, writing, chores, faults })
     }
@@ -106,7 +107,7 @@ impl Coordinator {
     /// the caller has to report those.
     pub fn keep_journal(&mut self, every: Duration) {
         self.warn_of_cut_plans();
-        self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
+        self.chores.push(self.faults.spawn(journal::keep(self.operator.watch(), self.faults(), every)));
     }
 
     /// Warns of runs whose planning was cut short before the start: nothing of them is kept. Who plans his run again himself
@@ -181,10 +182,10 @@ impl Coordinator {
 }
 
 /// Waits for the writer to end; if it breaks off, that is a fault.
-async fn watch_writer(work: JoinHandle<Result<(), Arc<Error>>>, faults: watch::Sender<Option<Arc<Error>>>) {
+async fn watch_writer(work: JoinHandle<Result<(), Arc<Error>>>, faults: Faults) {
     let end = work.await.unwrap_or_else(|panic| Err(Arc::new(Error::WriterFailed(panic.to_string()))));
     if let Err(error) = end {
-        faults.send_replace(Some(error));
+        faults.tell(error);
     }
 }
 
@@ -207,11 +208,7 @@ async fn expire(writer: Handle, mut disk: Disk) {
 }
 
 /// Adds up every run whose jobs are all done, once. What it takes to check the sum is counted beside the jobs.
-async fn conclude_runs(
-    mut operator: Operator,
-    mut references: References,
-    faults: watch::Sender<Option<Arc<Error>>>,
-) {
+async fn conclude_runs(mut operator: Operator, mut references: References, faults: Faults) {
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
@@ -220,7 +217,7 @@ async fn conclude_runs(
         for run in snapshot.complete() {
             // If a result was withdrawn meanwhile, that changed the snapshot.
             if let Err(error) = conclude_run(&operator, run, &mut references).await {
-                faults.send_replace(Some(error));
+                faults.tell(error);
             }
         }
         if operator.snapshot.changed().await.is_err() {

@@ -33,6 +33,8 @@ pub enum Error {
     BeingPlanned(RunId),
     #[error("run {0} was cancelled while it was being planned; nothing of it is kept")]
     PlanCancelled(RunId),
+    #[error("planning failed ({0}); nothing of the run is kept; please report this")]
+    PlanFailed(String),
     /// Workers could do what operators do, or pass for each other.
     #[error("two tokens are the same; operators, and workers of each name, need their own")]
     SameTokens,

@@ -32,22 +32,28 @@ struct History {
 }
 
 impl Histories {
-    /// How a run went over time, as of a while ago; `read` reads it anew.
+    /// How a run went over time, as of a while ago; `read` reads it anew. Whoever gives up waiting does not keep it from
+    /// being read: of a large ledger nobody would ever wait long enough.
     pub(crate) async fn of(
         &self,
         run: RunId,
-        read: impl Future<Output = Result<Vec<Moment>, Error>>,
+        read: impl Future<Output = Result<Vec<Moment>, Error>> + Send + 'static,
     ) -> Result<Vec<Moment>, Error> {
-        // One is read at a time.
-        let mut known = self.0.lock().await;
-        let began = Instant::now();
-        if let Some(history) = known.get(&run).filter(|history| began < history.good_until) {
-            return Ok(history.moments.clone());
-        }
-        let moments = read.await?;
-        let good_until = Instant::now() + REST * began.elapsed();
-        known.insert(run, History { good_until, moments: moments.clone() });
-        Ok(moments)
+        let known = Arc::clone(&self.0);
+        let looking = tokio::spawn(async move {
+            // One is read at a time.
+            let mut known = known.lock().await;
+            let began = Instant::now();
+            known.retain(|_, history| began < history.good_until);
+            if let Some(history) = known.get(&run) {
+                return Ok(history.moments.clone());
+            }
+            let moments = read.await?;
+            let good_until = Instant::now() + REST * began.elapsed();
+            known.insert(run, History { good_until, moments: moments.clone() });
+            Ok(moments)
+        });
+        looking.await.expect("reading does not panic")
     }
 }
 
@@ -104,6 +110,22 @@ mod tests {
         let each = states / f64::from(jobs);
         let (x, y) = (states, 2.0 * states);
         SpanSums { number, jobs, states, elapsed_us, x, y, xx: x * each, xy: y * each, yy: 2.0 * y * each }
+    }
+
+    #[tokio::test]
+    async fn it_is_read_to_its_end_whoever_waits() {
+        let (histories, run) = (Histories::default(), RunId::from_random(7));
+        let (go, gone) = tokio::sync::oneshot::channel();
+        let read = async {
+            gone.await.expect("somebody sends");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            Ok(moments(0, 1_000, 10, 100.0, &[span(0, 1, 10.0, 1.0)]))
+        };
+        let given_up = histories.of(run, read);
+        tokio::time::timeout(std::time::Duration::ZERO, given_up).await.expect_err("it waits");
+        go.send(()).expect("it is still read");
+        let other = async { panic!("it was read a moment ago") };
+        assert_eq!(histories.of(run, other).await.expect("moments").len(), 1);
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod coordinator;
 mod disk;
 mod door;
 mod error;
+mod faults;
 mod history;
 mod journal;
 mod limits;

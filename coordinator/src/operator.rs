@@ -64,7 +64,8 @@ impl Operator {
 
     /// How a run went over time, oldest moment first.
     pub async fn history(&self, run: RunId) -> Result<Vec<Moment>, Arc<Error>> {
-        self.histories.of(run, self.reader.history(run)).await.map_err(Arc::new)
+        let reader = self.reader.clone();
+        self.histories.of(run, async move { reader.history(run).await }).await.map_err(Arc::new)
     }
 
     /// Whether the writer can commit: it did in the last 10 seconds.
@@ -205,7 +206,7 @@ impl Operator {
         }
         let mut jobs = self.batch(planning, &mut planner, 0).await?;
         if jobs.len() < BATCH as usize {
-            let fingerprint = planner.finish().await;
+            let fingerprint = planner.finish().await?;
             return self.ask(plan_small_run(settings, jobs, fingerprint)).await;
         }
         self.ask(plan_run(settings)).await?;
@@ -217,7 +218,7 @@ impl Operator {
             planning.note_stored(u32::try_from(estimates.len()).expect("within a limit of 32 bits"));
             jobs = self.batch(planning, &mut planner, estimates.len()).await?;
         }
-        let fingerprint = planner.finish().await;
+        let fingerprint = planner.finish().await?;
         self.ask(activate_run(settings, fingerprint, estimates)).await
     }
 

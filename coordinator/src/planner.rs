@@ -1,9 +1,13 @@
 //! Makes the jobs of a plan beside whatever is done with them.
 
+use std::sync::Arc;
+
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprint, Fingerprinter, Plan};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+use crate::error::Error;
 
 /// Jobs in a batch; the last has fewer.
 pub(crate) const BATCH: u32 = 5_000;
@@ -26,8 +30,9 @@ impl Planner {
     }
 
     /// The plan's fingerprint, once all jobs have been taken.
-    pub(crate) async fn finish(self) -> Fingerprint {
-        self.planning.await.expect("planning does not panic").finish()
+    pub(crate) async fn finish(self) -> Result<Fingerprint, Arc<Error>> {
+        let made = self.planning.await.map_err(|panic| Error::PlanFailed(panic.to_string()))?;
+        Ok(made.finish())
     }
 }
 

@@ -93,7 +93,7 @@ impl Reader {
         if fingerprint.finish() != run.fingerprint {
             return Ok(Some(format!("the jobs of run {} are not the plan that it began with", run.id)));
         }
-        if planner.next().await.is_some() || planner.finish().await != run.fingerprint {
+        if planner.next().await.is_some() || planner.finish().await.ok() != Some(run.fingerprint) {
             warn!(
                 run = %run.id,
                 "another version of this program has planned this run, in another way: \

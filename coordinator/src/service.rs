@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::error::Error;
+use crate::faults::Faults;
 use crate::limits::CountLimits;
 use crate::listener::Caller;
 use crate::progress::Snapshot;
@@ -41,7 +42,7 @@ pub struct Workers {
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Told when jobs can't be read; the worker only sees a call that fails, and asks again.
-    pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
+    pub(crate) faults: Faults,
     /// True once the server shuts down.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -104,7 +105,7 @@ impl Workers {
             return Ok(Vec::new());
         }
         let mut jobs = self.content(&granted).await.inspect_err(|error| {
-            self.faults.send_replace(Some(Arc::clone(error)));
+            self.faults.tell(Arc::clone(error));
         })?;
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {

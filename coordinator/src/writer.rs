@@ -40,6 +40,7 @@ use tracing::{debug, error, warn};
 
 use crate::clock::{Stopwatch, wall_time};
 use crate::error::Error;
+use crate::faults::Faults;
 use crate::history::Events;
 use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
@@ -109,7 +110,7 @@ pub(crate) struct Writer {
     /// When a transaction was committed last.
     pub(crate) committed: watch::Sender<Instant>,
     /// How the database failed last.
-    pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
+    pub(crate) faults: Faults,
 }
 
 impl Writer {
@@ -141,7 +142,7 @@ impl Writer {
             begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, 0, &speeds, Vec::new())));
-        let (faults, events) = (watch::Sender::new(None), watch::Sender::new(events));
+        let events = watch::Sender::new(events);
         Ok(Self {
             database,
             scheduler,
@@ -159,7 +160,7 @@ impl Writer {
             limits: Arc::default(),
             snapshot,
             committed: watch::Sender::new(Instant::now()),
-            faults,
+            faults: Faults::default(),
         })
     }
 
@@ -195,7 +196,8 @@ impl Writer {
                     drop(asker.send(outcome));
                 }
             }
-            for question in questions {
+            // What is in memory may be ahead of the disk: nobody is shown that.
+            for question in questions.into_iter().filter(|_| end.is_ok()) {
                 question(self.scheduler.dispatch(), self.now());
             }
         }
@@ -213,7 +215,6 @@ impl Writer {
             Err(error) => Some(self.recover(error).await),
         };
         if let Some(end) = failure.as_ref().filter(|failure| failure.is_final()) {
-            // What is in memory may be ahead of the disk: nobody is shown that.
             for request in requests {
                 request.answer(Some(end));
             }
@@ -299,7 +300,7 @@ impl Writer {
             return Arc::new(error);
         }
         let cause = Arc::new(error.explain(&self.database.path));
-        self.faults.send_replace(Some(Arc::clone(&cause)));
+        self.faults.tell(Arc::clone(&cause));
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }

@@ -199,18 +199,19 @@ function showWorkers({ workers, workers_seen: seen, workers_listed: all, busy_wo
     if (!place.firstChild) draw(place, "svg", { class: "small", viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true" });
     curve(place.firstChild, pacesOf.get(worker.id));
   });
+  const shown = new Set(workers.map((worker) => worker.id));
+  for (const id of pacesOf.keys()) if (!shown.has(id)) pacesOf.delete(id);
   const hidden = all > workers.length ? `; the ${thousands(workers.length)} with the most jobs are shown` : "";
   put(by("workers-more"), all ? `${thousands(seen)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");
 }
 
-/** Workers of one name are one host. */
-function showHosts(workers) {
+/** Workers of one name are one host; `all` is the pace of all, also of those that are not in the table. */
+function showHosts({ workers, states_per_s: all }) {
   const hosts = new Map();
   for (const worker of workers.filter((each) => each.leases > 0 && each.states_per_s)) {
     hosts.set(worker.name, (hosts.get(worker.name) ?? 0) + worker.states_per_s);
   }
   const sorted = [...hosts].sort((one, other) => other[1] - one[1]);
-  const all = sorted.reduce((sum, [, pace]) => sum + pace, 0);
   put(by("hosts-text"), all ? "Pace while counting, in states per second, and share of the sum" : "Nobody counts at the moment.");
   const make = () => {
     const item = element("li", [["span", "name"], ["span", "rail"], ["span", "value"]]);
@@ -297,7 +298,7 @@ function showPicture() {
   if (picture.runs.length === 0 || run) showRun(run);
   showRuns(picture.runs, run?.run);
   showWorkers(picture);
-  showHosts(picture.workers);
+  showHosts(picture);
   showEvents(picture.events);
   showDisk(picture);
 }

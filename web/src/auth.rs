@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Request, State};
-use axum::http::header::{COOKIE, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -83,17 +83,17 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Lets a request through, or says why not.
 pub(crate) async fn keep(State(auth): State<Arc<Auth>>, request: Request, next: Next) -> Response {
-    let is_known = auth.public || cookie(request.headers()).is_some_and(|value| auth.knows(value));
-    match auth.operators.refusal(&request, is_known) {
+    let is_known = cookie(request.headers()).is_some_and(|value| auth.knows(value));
+    match auth.operators.refusal(&request, is_known, auth.public) {
         None => next.run(request).await,
-        Some((StatusCode::UNAUTHORIZED, why)) => ask(request.uri().path(), why),
+        Some((StatusCode::UNAUTHORIZED, why)) => ask(&request, why),
         Some(refusal) => refusal.into_response(),
     }
 }
 
 /// People are led to the form, programs are told.
-fn ask(path: &str, why: String) -> Response {
-    if matches!(path, "/" | "/solutions") {
+fn ask(request: &Request, why: String) -> Response {
+    if matches!(request.uri().path(), "/" | "/solutions") && !request.headers().contains_key(AUTHORIZATION) {
         return Redirect::to(LOGIN.path).into_response();
     }
     let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"nqueens\"")];

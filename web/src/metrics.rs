@@ -1,5 +1,6 @@
 //! The coordinator's metrics in Prometheus' text format. `docs/web.md` lists them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::Arc;
@@ -8,36 +9,48 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use nqueens_coordinator::Events;
 use nqueens_coordinator::Sums;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_coordinator::{Error, Events};
 use nqueens_kernel::counts::to_f64;
+use nqueens_model::id::RunId;
 use nqueens_model::operator::{EventKind, Interval, RunState, WorkerStatus};
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder};
 
 use crate::shared::PageState;
 
-/// Runs that are over and machines with series of their own; those beyond them are in the sums.
+/// Runs that are over, the latest ones, and machines with series of their own; those beyond them are in the sums.
 const RUNS_OVER_MAX: usize = 20;
 const MACHINES_MAX: usize = 1_000;
 
 pub(crate) async fn metrics(State(shared): State<Arc<PageState>>) -> Response {
     let operator = &shared.operator;
-    match operator.workers().await {
-        Ok(workers) => {
+    let read = async { Ok::<_, Arc<Error>>((operator.workers().await?, operator.runs().await?)) };
+    match read.await {
+        Ok((workers, mut runs)) => {
+            runs.retain(|run| !run.progress.state.is_open());
+            runs.sort_by_key(|run| Reverse(run.finished_at));
+            let over: Vec<_> = runs.iter().map(|run| run.progress.run).take(RUNS_OVER_MAX).collect();
             let (snapshot, events) = (operator.watch().borrow().clone(), operator.events().borrow().clone());
-            let text = text(operator.build(), &snapshot, &workers, &events, (shared.refused)());
+            let text = text(operator.build(), &snapshot, &over, &workers, &events, (shared.refused)());
             ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
         }
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
     }
 }
 
-fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Events, refused: u64) -> String {
+fn text(
+    build: &str,
+    snapshot: &Snapshot,
+    over: &[RunId],
+    workers: &[WorkerStatus],
+    events: &Events,
+    refused: u64,
+) -> String {
     let scrape = Scrape::default();
     let build = [([build], Some(1.0))];
     scrape.add("nqueens_build_info", "The program that answers here; always 1.", ["version"], build);
-    scrape.add_runs(snapshot);
+    scrape.add_runs(snapshot, over);
     scrape.add_workers(snapshot, workers);
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
@@ -179,9 +192,9 @@ impl Scrape {
         self.add(name, help, [], [([], Some(sample))]);
     }
 
-    fn add_runs(&self, snapshot: &Snapshot) {
-        let (open, over): (Vec<_>, Vec<_>) = snapshot.runs.iter().partition(|run| run.state.is_open());
-        let runs: Vec<_> = open.into_iter().chain(over.into_iter().take(RUNS_OVER_MAX)).collect();
+    fn add_runs(&self, snapshot: &Snapshot, over: &[RunId]) {
+        let is_shown = |run: &&RunProgress| run.state.is_open() || over.contains(&run.id);
+        let runs: Vec<_> = snapshot.runs.iter().filter(is_shown).collect();
         let names: Vec<_> = runs.iter().map(|run| (run.id.to_string(), run.plan.n().to_string())).collect();
         let each = || runs.iter().zip(&names).map(|(run, (id, n))| (*run, [id.as_str(), n.as_str()]));
         let states = each().flat_map(|(run, [id, n])| {

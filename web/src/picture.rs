@@ -6,7 +6,7 @@ use nqueens_coordinator::{Error, Operator, Sums, wall_time};
 use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, Moment, RunStatus, RunView, WorkerStatus, foremost};
+use nqueens_model::operator::{Event, Moment, RunStatus, RunView, WallTime, WorkerStatus, foremost};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -16,8 +16,9 @@ use crate::words;
 const OVER_MAX: usize = 30;
 const WORKERS_MAX: usize = 300;
 
-/// Events that are shown, the latest ones.
+/// Events that are shown, the latest ones; problems are counted for an hour.
 const EVENTS_SHOWN: usize = 60;
+const HOUR_MS: WallTime = 3_600_000;
 
 /// Cells of a map, at most; a cell stands for some jobs that are neighbours in the plan.
 pub const MAP_CELLS: usize = 2_000;
@@ -45,6 +46,8 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let seen = workers.iter().filter(|worker| worker.present).count();
     workers.retain(WorkerStatus::is_listed);
     let listed = workers.len();
+    let pace = workers.iter().filter(|worker| worker.leases > 0).filter_map(|worker| worker.states_per_s);
+    let pace: f64 = pace.sum();
     workers.sort_by_key(|worker| (std::cmp::Reverse(worker.leases), worker.silent_ms));
     workers.truncate(WORKERS_MAX);
     workers.sort_by(|one, other| {
@@ -54,15 +57,19 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let events = operator.events().borrow().clone();
     let sums_of = |run: &RunStatus| snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
     let runs: Vec<_> = runs.into_iter().map(|run| ShownRun::new(&sums_of(&run), run)).collect();
-    let events = events.iter().rev().take(EVENTS_SHOWN).rev().cloned().map(Event::view);
+    let (now, surplus) = (wall_time(), events.len().saturating_sub(EVENTS_SHOWN));
+    let is_sent =
+        |&(at, event): &(usize, &Event)| at >= surplus || event.kind.is_problem() && now - event.at < HOUR_MS;
+    let events = events.iter().enumerate().filter(is_sent).map(|(_, event)| event.clone().view());
     let picture = json!({
-        "at_ms": wall_time(),
+        "at_ms": now,
         "documents": has_documents,
         "build": operator.build(),
         "disk": snapshot.room,
         "busy_workers": snapshot.busy_workers,
         "workers_seen": seen,
         "workers_listed": listed,
+        "states_per_s": pace,
         "runs": runs,
         "workers": workers,
         "events": events.collect::<Vec<_>>(),

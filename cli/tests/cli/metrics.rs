@@ -70,6 +70,25 @@ fn metrics_alerts_dashboard_and_document_speak_of_the_same() {
 }
 
 #[test]
+fn of_the_runs_that_are_over_the_latest_have_series() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "");
+    let url = coordinator.url();
+    let over = |_| {
+        let run = place.stdout(&format!("submit 8 --coordinator {url}")).trim_end().to_owned();
+        place.stdout(&format!("cancel {run} --yes --coordinator {url}"));
+        run
+    };
+    let runs: Vec<_> = (0..22).map(over).collect();
+    let told = get(&page_of(&coordinator), "/metrics").body;
+    let is_told = |run: &String| {
+        told.contains(&format!("nqueens_run_state{{n=\"8\",run=\"{run}\",state=\"cancelled\"}} 1\n"))
+    };
+    let first = runs.iter().position(is_told);
+    assert_eq!((first, runs.iter().filter(|run| is_told(run)).count()), (Some(2), 20), "{told}");
+}
+
+#[test]
 fn alerts_ring_when_they_should() {
     if !is_here("promtool") {
         return;

@@ -75,6 +75,13 @@ fn elsewhere_the_token_is_asked_for_once() {
         |token: &str| ask(&page, "GET /metrics", &[("Authorization", &format!("Bearer {token}"))], "");
     assert_eq!(bearer(OPERATOR_TOKEN).status, 200);
     assert_eq!(bearer(WORKER_TOKEN).status, 403);
+    // Who guesses is no person who is to be led to the form: the answer waits, and is counted.
+    let guessed = [("Authorization", "Bearer guess")];
+    for path in ["/", "/solutions"] {
+        assert_eq!(ask(&page, &format!("GET {path}"), &guessed, "").status, 401, "{path}");
+    }
+    // With the four paths before.
+    assert!(bearer(OPERATOR_TOKEN).body.contains("\nnqueens_refused_calls_total 6\n"));
 
     let form = ("Content-Type", "application/x-www-form-urlencoded");
     let show = |body: &str| ask(&page, "POST /login", &[form], body);

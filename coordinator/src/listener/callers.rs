@@ -18,8 +18,14 @@ use super::bucket::Bucket;
 /// After this many refused calls, a stranger's connection is closed.
 const REFUSALS_MAX: u32 = 16;
 
-/// Whose token it was: a credential of workers, or `None` for operators.
-type Holder = Option<Credential>;
+/// Whose connection it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    Operators,
+    Workers(Credential),
+    /// Of those who look at a public page: together they take up less than anybody with a token.
+    Public,
+}
 
 /// The address of a caller; of IPv6 its network, for one host has all addresses of it.
 fn peer(address: SocketAddr) -> IpAddr {
@@ -132,7 +138,7 @@ impl Caller {
 
     /// An operator's request was allowed, as far as the connection's rate goes.
     pub fn admit(&self) -> Result<(), Status> {
-        self.admit_holder(&None)
+        self.admit_holder(&Holder::Operators)
     }
 
     /// A call was allowed, as far as the connection's rate and the holder's number of connections go.
@@ -143,7 +149,10 @@ impl Caller {
             return Ok(());
         }
         let (mut book, limits) = (callers.book(), &callers.limits);
-        let (most, all) = (limits.connections - limits.connections / 4, book.held);
+        let (most, all) = match holder {
+            Holder::Public => ((limits.connections / 8).max(1), book.held),
+            _ => (limits.connections - limits.connections / 4, book.held),
+        };
         let held = book.holders.entry(holder.clone()).or_insert_with(|| Held {
             connections: 0,
             registrations: Bucket::new(limits.registrations, Instant::now()),
@@ -171,7 +180,7 @@ impl Caller {
     /// A request came without the right token.
     pub fn refuse(&self) {
         let refusals = self.0.refusals.fetch_add(1, Ordering::Relaxed) + 1;
-        if refusals >= REFUSALS_MAX && self.is_stranger() {
+        if refusals >= REFUSALS_MAX && matches!(self.0.holder.get(), None | Some(Holder::Public)) {
             self.close();
         }
     }
@@ -275,7 +284,7 @@ mod tests {
     #[tokio::test]
     async fn holders_have_limits_of_their_own() {
         let enter = callers();
-        let lab = Some(Credential::named("lab").unwrap());
+        let lab = Holder::Workers(Credential::named("lab").unwrap());
         let mut held: Vec<_> = (0..3).map(|_| enter(1)).collect();
         for caller in &held {
             caller.admit_holder(&lab).unwrap();
@@ -300,14 +309,30 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_refused_too_often_is_hung_up_on() {
         let enter = callers();
-        let [stranger, known] = [enter(1), enter(1)];
+        let [stranger, looker, known] = [enter(1), enter(1), enter(1)];
         known.admit().unwrap();
+        looker.admit_holder(&Holder::Public).unwrap();
         for _ in 0..REFUSALS_MAX {
-            assert!(!is_closed(&stranger).await);
+            assert!(!is_closed(&stranger).await && !is_closed(&looker).await);
             stranger.refuse();
+            looker.refuse();
             known.refuse();
         }
-        assert!(is_closed(&stranger).await && !is_closed(&known).await);
+        assert!(is_closed(&stranger).await && is_closed(&looker).await && !is_closed(&known).await);
+    }
+
+    #[tokio::test]
+    async fn those_who_look_leave_room_for_holders() {
+        let enter = callers();
+        let [first, second] = [enter(1), enter(2)];
+        first.admit_holder(&Holder::Public).unwrap();
+        second.admit_holder(&Holder::Public).unwrap_err();
+        assert!(second.is_stranger(), "and goes like one");
+        let mut held = vec![];
+        for _ in 0..3 {
+            held.push(enter(3));
+            held.last().expect("just pushed").admit().unwrap();
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ use tracing::{debug, warn};
 
 pub use bucket::{Bucket, Rate};
 pub use callers::Caller;
+pub(crate) use callers::Holder;
 pub(crate) use tls::Tls;
 pub(crate) use write_timeout::watched;
 
