@@ -22,7 +22,7 @@ use crate::target::Contact;
 
 /// Plans a run on a coordinator and prints its id.
 ///
-/// Large plans take minutes: the id comes first, and the command ends when all jobs are stored. Ctrl-C ends the command
+/// Large plans take a while: the id comes first, and the command ends when all jobs are stored. Ctrl-C ends the command
 /// earlier; the coordinator plans on. 'nqueens cancel' ends the planning, and nothing of it is kept.
 ///
 /// With --cells the run counts a board with given queens and blocked cells.

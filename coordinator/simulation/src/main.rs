@@ -39,7 +39,7 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 fn main() -> ExitCode {
     let Options { seeds, replay, campaign, threads } = Options::parse();
     if campaign {
-        println!("{}", Campaign { jobs: 228_919, nodes: 16, threads: 64 }.run());
+        println!("{}", Campaign { jobs: 230_868, nodes: 16, threads: 64 }.run());
         return ExitCode::SUCCESS;
     }
     if let Some(scenario) = replay {

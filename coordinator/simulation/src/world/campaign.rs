@@ -31,7 +31,7 @@ const CRASH_EVERY: Millis = 24 * 60 * MINUTE;
 /// one in a hundred.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// 228,919 for N = 28.
+    /// 230,868 for N = 28.
     pub jobs: u32,
     /// Nodes, each with one worker; at least 8.
     pub nodes: usize,
