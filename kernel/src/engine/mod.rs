@@ -145,6 +145,11 @@ impl<'a> Meter<'a> {
         if self.states - self.reported >= Self::STEP { self.report() } else { Ok(()) }
     }
 
+    /// For a search whose states take long: [`Stopped`] if nobody wants them any longer.
+    pub(crate) fn ask(&self) -> Result<(), Stopped> {
+        if self.control.is_stopped() { Err(Stopped) } else { Ok(()) }
+    }
+
     #[cold]
     fn report(&mut self) -> Result<(), Stopped> {
         let new = self.states - self.reported;

@@ -112,6 +112,7 @@ impl Symmetric {
     /// Completions of `board` that each of these turns maps to themselves.
     fn invariant(&self, board: &Subproblem, turns: &[u8], meter: &mut Meter<'_>) -> Result<u64, Stopped> {
         meter.add(1)?;
+        meter.ask()?;
         let Some(first) = board.rows().first() else { return Ok(1) };
         let mut completions = 0;
         for column in columns_of(first.allowed) {
@@ -125,5 +126,20 @@ impl Symmetric {
             }
         }
         Ok(completions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::BoardSize;
+
+    #[test]
+    fn a_stop_is_noticed_at_the_first_state() {
+        let symmetric = Symmetric::new(Subproblem::empty(BoardSize::new(8).unwrap()), 4);
+        let control = Control::default();
+        control.stop();
+        let found = symmetric.invariant(&symmetric.board, &[0, 2], &mut Meter::new(&control));
+        assert_eq!(found, Err(Stopped));
     }
 }
