@@ -28,7 +28,7 @@ mod vector;
 use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::subproblem::Subproblem;
-use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
+use schedule::{CHUNK, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
 use vector::{Vector, Word};
 
@@ -167,10 +167,10 @@ fn search<V: Vector, const VECTORS: usize>(
         let level = &schedule.levels[at];
         let (above, below) = stacks.split_at_mut(at + 1);
         let parents = above[at].take(CHUNK);
-        match (level.filter, below.first_mut()) {
-            (Some(filter), Some(children)) => {
+        match (level.rows_left, below.first_mut()) {
+            (Some(rows_left), Some(children)) => {
                 assert!(!is_ready(children.len()), "the room of a level counts on this");
-                expand::<V, VECTORS>(none, filter, level, &parents, children);
+                expand::<V, VECTORS>(none, rows_left, level, &parents, children);
             }
             _ if level.adjacent => tally.completions += step::leaf::<V, true>(none, level, &parents),
             _ => tally.completions += step::leaf::<V, false>(none, level, &parents),
@@ -193,23 +193,23 @@ fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
     (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
 }
 
-/// [`step::expand`] with the filter of the level.
+/// [`step::expand`] for children with so many rows left.
 #[inline(always)]
 fn expand<V: Vector, const VECTORS: usize>(
     none: V,
-    filter: Filter,
+    rows_left: usize,
     level: &Level,
     parents: &Parents<'_, V::Word>,
     children: &mut Stack<'_, V::Word>,
 ) {
-    match (filter, level.adjacent) {
-        (Filter::All3, true) => step::expand::<V, VECTORS, true, 2, true>(none, level, parents, children),
-        (Filter::All3, false) => step::expand::<V, VECTORS, false, 2, true>(none, level, parents, children),
-        (Filter::All4, true) => step::expand::<V, VECTORS, true, 3, true>(none, level, parents, children),
-        (Filter::All4, false) => step::expand::<V, VECTORS, false, 3, true>(none, level, parents, children),
-        (Filter::All5, true) => step::expand::<V, VECTORS, true, 4, true>(none, level, parents, children),
-        (Filter::All5, false) => step::expand::<V, VECTORS, false, 4, true>(none, level, parents, children),
-        (Filter::Next3, true) => step::expand::<V, VECTORS, true, 2, false>(none, level, parents, children),
-        (Filter::Next3, false) => step::expand::<V, VECTORS, false, 2, false>(none, level, parents, children),
+    match (rows_left, level.adjacent) {
+        (3, true) => step::expand::<V, VECTORS, true, 2, true>(none, level, parents, children),
+        (3, false) => step::expand::<V, VECTORS, false, 2, true>(none, level, parents, children),
+        (4, true) => step::expand::<V, VECTORS, true, 3, true>(none, level, parents, children),
+        (4, false) => step::expand::<V, VECTORS, false, 3, true>(none, level, parents, children),
+        (5, true) => step::expand::<V, VECTORS, true, 4, true>(none, level, parents, children),
+        (5, false) => step::expand::<V, VECTORS, false, 4, true>(none, level, parents, children),
+        (_, true) => step::expand::<V, VECTORS, true, 2, false>(none, level, parents, children),
+        (_, false) => step::expand::<V, VECTORS, false, 2, false>(none, level, parents, children),
     }
 }

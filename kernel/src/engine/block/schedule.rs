@@ -11,39 +11,14 @@ const READY: usize = 8192;
 /// Nodes expanded at a time.
 pub(super) const CHUNK: usize = 8192;
 
-/// What a child must pass to be stored: each of the rows looked at keeps an open cell, and with `All` of them in
-/// view, every free column has an open cell too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filter {
-    /// The child has three rows left.
-    All3,
-    /// The child has four.
-    All4,
-    /// The child has five.
-    All5,
-    /// The child has more: its row and the next two are looked at.
-    Next3,
-}
-
-impl Filter {
-    /// Rows looked at beyond the child's own.
-    fn ahead(self) -> usize {
-        match self {
-            Self::All3 | Self::Next3 => 2,
-            Self::All4 => 3,
-            Self::All5 => 4,
-        }
-    }
-
-    /// The filter for children that have `rows` left.
-    fn with_rows_left(rows: usize) -> Self {
-        match rows {
-            0..LEAF_ROWS => unreachable!("children of leaves are not stored"),
-            3 => Self::All3,
-            4 => Self::All4,
-            5 => Self::All5,
-            _ => Self::Next3,
-        }
+/// The rows that a child is held against beyond its own, if it has so many left. It is stored if each row looked at keeps an
+/// open cell and, where none is left out, every free column has an open cell too.
+fn ahead(rows_left: usize) -> usize {
+    match rows_left {
+        0..LEAF_ROWS => unreachable!("children of leaves are not stored"),
+        3 | 6.. => 2,
+        4 => 3,
+        5 => AHEAD_MAX,
     }
 }
 
@@ -56,8 +31,8 @@ pub(super) struct Level {
     pub(super) gaps: [u32; AHEAD_MAX + 2],
     /// Whether all rows that children are held against follow each other without a gap.
     pub(super) adjacent: bool,
-    /// What children are held against; `None` at the leaf.
-    pub(super) filter: Option<Filter>,
+    /// The rows that a child has left; `None` at the leaf.
+    pub(super) rows_left: Option<usize>,
     /// Nodes that the level can hold at one time, at most.
     pub(super) room: usize,
 }
@@ -86,8 +61,8 @@ impl Schedule {
         let (mut room, mut nodes) = (1, 1_usize);
         let mut levels = Vec::with_capacity(leaf + 1);
         for at in 0..=leaf {
-            let filter = (at < leaf).then(|| Filter::with_rows_left(rows.len() - at - 1));
-            let last = at + 1 + filter.map_or(1, Filter::ahead);
+            let rows_left = (at < leaf).then(|| rows.len() - at - 1);
+            let last = at + 1 + rows_left.map_or(1, ahead);
             let allowed = std::array::from_fn(|k| rows.get(at + k).map_or(0, |row| row.allowed >> offset));
             let below = |from: usize, to: usize| {
                 rows.get(to).map_or(0, |row| u32::from(row.row) - u32::from(rows[from].row))
@@ -95,7 +70,7 @@ impl Schedule {
             let gaps =
                 std::array::from_fn(|k| if k == 0 { below(at, at + 1) } else { below(at + 1, at + 1 + k) });
             let adjacent = below(at, last) as usize == last - at;
-            levels.push(Level { allowed, gaps, adjacent, filter, room });
+            levels.push(Level { allowed, gaps, adjacent, rows_left, room });
 
             let children = (rows[at].allowed.count_ones() as usize).min(rows.len() - at);
             nodes = nodes.saturating_mul(children);

@@ -138,8 +138,8 @@ impl Ask for KeepsAllCompletions {
             let parents = above[self.at].take(count);
             let expected: u64 =
                 self.nodes[..count].iter().map(|&node| completions_below(self.at, node)).sum();
-            let found = if let Some(filter) = level.filter {
-                expand::<V, VECTORS>(none, filter, level, &parents, &mut below[0]);
+            let found = if let Some(rows_left) = level.rows_left {
+                expand::<V, VECTORS>(none, rows_left, level, &parents, &mut below[0]);
                 let children = below[0].take(usize::MAX);
                 (0..children.count()).map(|k| completions_below(self.at + 1, children.node(k))).sum()
             } else {
@@ -182,7 +182,7 @@ impl Ask for FillsItsRoom {
             above[at].push(untouched);
         }
         let level = &schedule.levels[at];
-        expand::<V, VECTORS>(none, level.filter.unwrap(), level, &above[at].take(CHUNK), &mut below[0]);
+        expand::<V, VECTORS>(none, level.rows_left.unwrap(), level, &above[at].take(CHUNK), &mut below[0]);
         assert_eq!(below[0].len(), schedule.levels[at + 1].room, "{name}");
     }
 }
