@@ -54,81 +54,48 @@ macro_rules! implement {
         impl Loops<$lanes> for $type {
             const COSTS: &Costs = &$costs;
 
-            fn join<C: FitCount>(
-                self,
+            implement! { @method [$($features)?] join<C>(
                 group: LaneGroup<'_>,
                 steps: Range<usize>,
                 scratch: &mut Scratch<$lanes>,
                 matrix: &mut [MatrixRow<C, $lanes>],
-                control: &Control,
+                control: &Control
             ) -> Result<(), Stopped> {
-                $(#[target_feature(enable = $features)])?
-                fn compiled<C: FitCount>(
-                    group: LaneGroup<'_>,
-                    steps: Range<usize>,
-                    scratch: &mut Scratch<$lanes>,
-                    matrix: &mut [MatrixRow<C, $lanes>],
-                    control: &Control,
-                ) -> Result<(), Stopped> {
-                    dense::join::<C, $filter, $lanes>(group, steps, scratch, matrix, control)
-                }
-                implement! { @call [$($features)?] compiled(group, steps, scratch, matrix, control) }
-            }
+                dense::join::<C, $filter, $lanes>(group, steps, scratch, matrix, control)
+            } }
 
-            fn widen(
-                self,
+            implement! { @method [$($features)?] widen(
                 narrow: &mut [MatrixRow<u8, $lanes>],
                 wide: &mut [MatrixRow<u16, $lanes>],
                 height: usize,
-                places: &[usize],
+                places: &[usize]
             ) -> (u8, u16) {
-                $(#[target_feature(enable = $features)])?
-                fn compiled(
-                    narrow: &mut [MatrixRow<u8, $lanes>],
-                    wide: &mut [MatrixRow<u16, $lanes>],
-                    height: usize,
-                    places: &[usize],
-                ) -> (u8, u16) {
-                    matrix::widen(narrow, wide, height, places)
-                }
-                implement! { @call [$($features)?] compiled(narrow, wide, height, places) }
-            }
+                matrix::widen(narrow, wide, height, places)
+            } }
 
-            fn turn<C: FitCount>(
-                self,
+            implement! { @method [$($features)?] turn<C>(
                 from: &[MatrixRow<C, $lanes>],
                 to: &mut [MatrixRow<C, $lanes>],
-                room: &mut [Pair<C, $lanes>],
-            ) {
-                $(#[target_feature(enable = $features)])?
-                fn compiled<C: FitCount>(
-                    from: &[MatrixRow<C, $lanes>],
-                    to: &mut [MatrixRow<C, $lanes>],
-                    room: &mut [Pair<C, $lanes>],
-                ) {
-                    matrix::turn(from, to, room);
-                }
-                implement! { @call [$($features)?] compiled(from, to, room) }
-            }
+                room: &mut [Pair<C, $lanes>]
+            ) -> () {
+                matrix::turn(from, to, room);
+            } }
 
-            fn products(
-                self,
+            implement! { @method [$($features)?] products(
                 one: &[MatrixRow<u16, $lanes>],
                 other: &[MatrixRow<u16, $lanes>],
                 lanes: [&[u32; $lanes]; 2],
-                rows: &[Factor],
+                rows: &[Factor]
             ) -> u64 {
-                $(#[target_feature(enable = $features)])?
-                fn compiled(
-                    one: &[MatrixRow<u16, $lanes>],
-                    other: &[MatrixRow<u16, $lanes>],
-                    lanes: [&[u32; $lanes]; 2],
-                    rows: &[Factor],
-                ) -> u64 {
-                    matrix::products(one, other, lanes, rows)
-                }
-                implement! { @call [$($features)?] compiled(one, other, lanes, rows) }
-            }
+                matrix::products(one, other, lanes, rows)
+            } }
+        }
+    };
+    (@method [$($features:literal)?] $name:ident $(<$count:ident>)? ($($arg:ident: $type:ty),*) -> $result:ty $body:block) => {
+        fn $name $(<$count: FitCount>)? (self, $($arg: $type),*) -> $result {
+            $(#[target_feature(enable = $features)])?
+            fn compiled $(<$count: FitCount>)? ($($arg: $type),*) -> $result $body
+            implement! { @call [$($features)?] compiled($($arg),*) }
         }
     };
     (@call [] $compiled:ident($($arg:ident),*)) => {
