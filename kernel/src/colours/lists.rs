@@ -214,26 +214,10 @@ impl PlacementLists {
 
 /// All placements on these rows and columns, as masks of diagonals: there are as many of both.
 pub(super) fn placements(class: &CellClass<'_>, rows: &[u32], columns: u32) -> Vec<u64> {
-    fn search(
-        class: &CellClass<'_>,
-        rows: &[u32],
-        left: u32,
-        placed: Placed,
-        mask: u64,
-        found: &mut Vec<u64>,
-    ) {
-        let Some((&row, rest)) = rows.split_first() else {
-            found.push(mask);
-            return;
-        };
-        let mut free = class.free(placed, row) & left;
-        while let Some(bit) = take_lowest(&mut free) {
-            let mask = mask | class.cell(row, bit);
-            search(class, rest, left & !bit, CellClass::place(placed, row, bit), mask, found);
-        }
-    }
+    let class = CellClass { full: columns, ..*class };
     let mut found = Vec::new();
-    search(class, rows, columns, Placed::default(), 0, &mut found);
+    search(&class, rows, Placed::default(), 0, &Control::default(), &mut |_, mask| found.push(mask))
+        .expect("nobody stops it");
     found
 }
 
