@@ -118,6 +118,17 @@ impl Tile<'_> {
     pub(super) fn ranks(&self) -> RangeInclusive<u32> {
         self.batch[0].rank..=self.batch[self.batch.len() - 1].rank
     }
+
+    /// The orbits of all its parts, while these are whole.
+    fn orbits(&self) -> Range<u64> {
+        let last = &self.parts[self.parts.len() - 1];
+        self.parts[0].first..last.first + last.minors.end as u64
+    }
+
+    /// The part that has this orbit of the tile.
+    fn part(&self, number: u64) -> &TilePart {
+        &self.parts[self.parts.partition_point(|part| part.first <= number) - 1]
+    }
 }
 
 /// Orbits of a tile with the same major rows.
@@ -169,8 +180,8 @@ impl Stratum {
         self.majors.chunks(Lines::BATCH).nth(number).expect("a batch of the stratum")
     }
 
-    /// The tile of an orbit, with all of its parts, and the number of its first orbit.
-    fn tile(&self, number: u64) -> (Tile<'_>, u64) {
+    /// The tile of an orbit, with all of its parts.
+    fn tile(&self, number: u64) -> Tile<'_> {
         let at = self.batches.partition_point(|batch| batch.first <= number) - 1;
         let batch = self.batch(at);
         let mut first = self.batches[at].first;
@@ -192,7 +203,7 @@ impl Stratum {
                 let parts = batch.iter().map(part).filter(|part| !part.minors.is_empty()).collect();
                 let mut block: Vec<_> = block.iter().map(|minor| (minor.rows, minor.rank)).collect();
                 block.sort_unstable_by_key(|(rows, rank)| (*rank, *rows));
-                return (Tile { stratum: self, batch, block, parts }, first);
+                return Tile { stratum: self, batch, block, parts };
             }
             first += orbits as u64;
         }
@@ -260,20 +271,13 @@ impl RowSets {
 
     /// The range of orbits around this one that are counted together.
     pub fn together(&self, number: u64) -> Range<u64> {
-        let (tile, first) = self.stratum(number).tile(number);
-        first..first + tile.parts.iter().map(|part| part.minors.len() as u64).sum::<u64>()
+        self.stratum(number).tile(number).orbits()
     }
 
     /// Where the orbits that are counted with this one begin, and where those of them begin that have its major rows.
     pub(super) fn starts(&self, number: u64) -> [u64; 2] {
-        let (tile, first) = self.stratum(number).tile(number);
-        let mut next = first;
-        let starts = tile.parts.iter().map(|part| {
-            let start = next;
-            next += part.minors.len() as u64;
-            start
-        });
-        [first, starts.take_while(|start| *start <= number).last().unwrap_or(first)]
+        let tile = self.stratum(number).tile(number);
+        [tile.orbits().start, tile.part(number).first]
     }
 
     /// A guess at the time that a range takes, in nanoseconds of a core of today; at least 1.
@@ -345,20 +349,13 @@ impl RowSets {
 
     /// The orbit of this number, below [`len`](Self::len).
     pub fn get(&self, number: u64) -> RowSet {
-        let (tile, first) = self.stratum(number).tile(number);
-        let mut left = usize::try_from(number - first).expect("orbits of a tile");
-        for part in &tile.parts {
-            if left < part.minors.len() {
-                let (minor, _) = tile.block[left];
-                let major = self.lines.major();
-                let rows =
-                    self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
-                let weight = tile.stratum.weight(part.major, minor);
-                return RowSet { rows, weight, lines: self.lines, rank: part.major.rank };
-            }
-            left -= part.minors.len();
-        }
-        unreachable!("an orbit of the tile")
+        let tile = self.stratum(number).tile(number);
+        let part = tile.part(number);
+        let (minor, _) = tile.block[usize::try_from(number - part.first).expect("orbits of a tile")];
+        let major = self.lines.major();
+        let rows = self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
+        let weight = tile.stratum.weight(part.major, minor);
+        RowSet { rows, weight, lines: self.lines, rank: part.major.rank }
     }
 
     fn stratum(&self, number: u64) -> &Stratum {
@@ -374,18 +371,17 @@ impl RowSets {
             if next >= range.end {
                 return None;
             }
-            let (mut tile, mut first) = self.stratum(next).tile(next);
+            let mut tile = self.stratum(next).tile(next);
+            let end = tile.orbits().end;
             for part in &mut tile.parts {
-                let numbers = first..first + part.minors.len() as u64;
-                first = numbers.end;
                 let cut = |number: u64| {
-                    usize::try_from(number.clamp(numbers.start, numbers.end) - numbers.start)
-                        .expect("orbits of a tile")
+                    let before = number.saturating_sub(part.first).min(part.minors.end as u64);
+                    usize::try_from(before).expect("orbits of a tile")
                 };
                 part.minors = cut(next)..cut(range.end);
             }
             tile.parts.retain(|part| !part.minors.is_empty());
-            next = first;
+            next = end;
             Some(tile)
         })
     }
