@@ -1,6 +1,6 @@
 //! Multiplication of colours by somebody else than a thread: a device.
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::ops::Range;
 
 use super::{Control, Stopped};
@@ -82,17 +82,6 @@ pub struct ProductWork<'a> {
     /// For the first or the second colour and a matrix row the placements that count for it, as masks of diagonals: found
     /// by a search of their own, which knows nothing of the tree.
     pub placements: &'a dyn Fn(usize, usize) -> Vec<u64>,
-}
-
-impl Debug for ProductWork<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { trees, row_sets, parts, .. } = self;
-        f.debug_struct("ProductWork")
-            .field("trees", trees)
-            .field("row_sets", row_sets)
-            .field("parts", parts)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Row sets of a [`ProductWork`] that have their major rows in common.
