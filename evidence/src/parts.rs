@@ -89,14 +89,11 @@ mod tests {
             SampledParts::of(&plan.jobs().next().unwrap()).is_some()
         };
         let whole = u64::MAX;
-        for small in
-            [(3, PlanKind::Colours, whole), (14, PlanKind::Colours, whole), (20, PlanKind::Colours, 1)]
-        {
-            assert!(
-                Plan::new(BoardSize::new(small.0).unwrap(), small.1).jobs().next().is_none()
-                    || !has_parts(small)
-            );
-        }
+        assert!([(14, whole), (20, 1)].into_iter().all(|(n, states)| !has_parts((
+            n,
+            PlanKind::Colours,
+            states
+        ))));
         assert!([PlanKind::Rows, PlanKind::Border].into_iter().all(|kind| !has_parts((24, kind, whole))));
         assert!([20, 28, 31].into_iter().all(|n| has_parts((n, PlanKind::Colours, whole))));
     }
