@@ -3,6 +3,7 @@
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;
 use nqueens_kernel::engine::Control;
+use nqueens_kernel::known::published;
 
 /// Larger boards may take their time to plan, and to count their symmetric solutions.
 const N_MAX: u64 = 10;
@@ -14,7 +15,14 @@ pub(crate) fn check(bytes: &[u8]) {
     }
     let report = verify(bytes, &mut Sample::new(3, 1), &Control::default()).expect("bytes can be read");
     assert!(!report.findings.is_empty(), "there is always something to say");
-    assert!(!report.passed() || report.header.is_some());
+    if report.passed() {
+        let header = report.header.expect("a ledger that passes has a first line");
+        let total = report.outcome.expect("and all of its jobs").total;
+        assert_eq!(total, header.total);
+        if header.cells.is_none() {
+            assert_eq!(Some(total), published(header.n).map(|known| known.total));
+        }
+    }
 }
 
 /// The board's size, as far as it can be told without reading the file in earnest.
