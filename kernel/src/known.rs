@@ -63,27 +63,3 @@ fn read((n, line): (u128, &str)) -> Published {
         orbits: Totals { count2: next(), count4: next(), count8: next(), solutions: 0 },
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_agrees_with_itself() {
-        let all: Vec<_> =
-            BoardSize::MIN.up_to(BoardSize::MAX).filter_map(|n| Some((n, published(n)?))).collect();
-        assert_eq!(all.len(), 27);
-        for (n, known) in all {
-            assert_eq!(known.orbits.total(n), Ok(known.total), "N = {n}");
-            assert_eq!(known.orbits.unique(n), Ok(known.unique), "N = {n}");
-            if n > BoardSize::MIN {
-                assert_eq!(known.orbits.count2, u128::from(known.quarter_turn / 2), "N = {n}");
-                assert_eq!(
-                    known.orbits.count4,
-                    u128::from((known.half_turn - known.quarter_turn) / 4),
-                    "N = {n}"
-                );
-            }
-        }
-    }
-}
