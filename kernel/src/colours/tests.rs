@@ -3,26 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::board::BoardSize;
 use crate::known::published;
-
-/// Calls back with the rows and the columns whose queens stand on white cells, for every solution.
-fn solutions(n: u32, queens: &mut Vec<u32>, found: &mut impl FnMut(u32, u32)) {
-    let row = queens.len();
-    if row == n as usize {
-        let white = (0..n).filter(|&row| (row + queens[row as usize]).is_multiple_of(2));
-        let (rows, columns) = white.fold((0, 0), |(r, c), row| (r | 1 << row, c | 1 << queens[row as usize]));
-        found(rows, columns);
-        return;
-    }
-    for column in 0..n {
-        let free =
-            queens.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) as usize != row - r);
-        if free {
-            queens.push(column);
-            solutions(n, queens, found);
-            queens.pop();
-        }
-    }
-}
+use crate::ladder::Rung;
 
 #[test]
 fn every_solution_is_counted_once() {
@@ -33,7 +14,11 @@ fn every_solution_is_counted_once() {
             (0..sets.len()).map(|at| sets.get(at)).map(|set| (set.rows, set)).collect();
         assert_eq!(orbits.len() as u64, sets.len());
         let mut total = 0;
-        solutions(n, &mut Vec::new(), &mut |rows, columns| {
+        Rung::Backtracking.search(board, &mut |solution, _| {
+            // Whose queens stand on white cells.
+            let white =
+                (0..).zip(solution.columns()).filter(|(row, column)| (row + *column).is_multiple_of(2));
+            let (rows, columns) = white.fold((0, 0), |(r, c), (row, column)| (r | 1 << row, c | 1 << column));
             if let Some(set) = orbits.get(&rows) {
                 total += u128::from(set.weight * set.columns_weight(columns));
             }

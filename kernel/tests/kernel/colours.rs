@@ -1,6 +1,7 @@
 //! Orbits of row sets by several roads: multiplied, found one by one, and by any engine with a mask a row.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::{
@@ -8,6 +9,7 @@ use nqueens_kernel::colours::{
 };
 use nqueens_kernel::engine::{Control, Engine, Kernel};
 use nqueens_kernel::known::published;
+use nqueens_kernel::ladder::Rung;
 use nqueens_kernel::random::Random;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
 
@@ -28,6 +30,25 @@ fn solutions(tally: ColourTally) -> u64 {
     tally.weighted_solutions
 }
 
+/// The solutions of a range, found one by one.
+fn recounted(sets: &RowSets, range: Range<u64>) -> u64 {
+    solutions(recount_each(sets, range, &mut |_, _| {}, &Control::default()).unwrap())
+}
+
+/// The same, multiplied.
+fn multiplied(multiplier: &mut Multiplier, sets: &RowSets, range: Range<u64>) -> u64 {
+    solutions(multiplier.count_each(sets, range, &mut |_, _| {}, &Control::default()).unwrap())
+}
+
+/// Holds each of `multipliers` against the recount of a range.
+fn compare(multipliers: &mut [Multiplier], sets: &RowSets, range: Range<u64>) {
+    let expected = recounted(sets, range.clone());
+    for multiplier in multipliers {
+        let found = multiplied(multiplier, sets, range.clone());
+        assert_eq!(found, expected, "{multiplier:?} N = {}, {range:?}", sets.n());
+    }
+}
+
 /// Orbits drawn by a fixed rule.
 fn some_orbits(sets: &RowSets, number: u64) -> impl Iterator<Item = u64> {
     let (all, mut random) = (sets.len(), Random::new(sets.n().get().into()));
@@ -36,61 +57,34 @@ fn some_orbits(sets: &RowSets, number: u64) -> impl Iterator<Item = u64> {
 
 #[test]
 fn every_orbit_of_small_boards_equals_its_recount() {
-    let control = Control::default();
     let mut multipliers = multipliers();
     for sets in (4..=12).map(row_sets) {
         for number in 0..sets.len() {
-            let expected =
-                solutions(recount_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap());
-            for multiplier in &mut multipliers {
-                let found =
-                    multiplier.count_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap();
-                assert_eq!(
-                    solutions(found),
-                    expected,
-                    "{multiplier:?} N = {}, {:?}",
-                    sets.n(),
-                    sets.get(number)
-                );
-            }
+            compare(&mut multipliers, &sets, number..number + 1);
         }
     }
 }
 
 #[test]
 fn orbits_of_larger_boards_equal_their_recount() {
-    let control = Control::default();
     let mut multipliers = multipliers();
     for (n, orbits) in [(13, 20), (14, 20), (15, 20), (16, 20), (17, 10), (18, 8), (19, 2), (20, 2)] {
         let sets = row_sets(n);
         for number in some_orbits(&sets, orbits) {
-            let expected =
-                solutions(recount_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap());
-            for multiplier in &mut multipliers {
-                let found =
-                    multiplier.count_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap();
-                assert_eq!(solutions(found), expected, "{multiplier:?} N = {n}, {:?}", sets.get(number));
-            }
+            compare(&mut multipliers, &sets, number..number + 1);
         }
     }
 }
 
 #[test]
 fn ranges_have_the_sum_of_their_orbits() {
-    let control = Control::default();
+    let mut multipliers = multipliers();
     for sets in [8, 11, 14].map(row_sets) {
         let mut random = Random::new(1);
-        for multiplier in &mut multipliers() {
-            for _ in 0..4 {
-                let mut ends = [random.bits(), random.bits()].map(|end| end % sets.len());
-                ends.sort_unstable();
-                let range = ends[0]..ends[1] + 1;
-                let expected =
-                    solutions(recount_each(&sets, range.clone(), &mut |_, _| {}, &control).unwrap());
-                let found =
-                    solutions(multiplier.count_each(&sets, range.clone(), &mut |_, _| {}, &control).unwrap());
-                assert_eq!(found, expected, "N = {}, {range:?}", sets.n());
-            }
+        for _ in 0..4 * multipliers.len() {
+            let mut ends = [random.bits(), random.bits()].map(|end| end % sets.len());
+            ends.sort_unstable();
+            compare(&mut multipliers, &sets, ends[0]..ends[1] + 1);
         }
     }
 }
@@ -120,45 +114,23 @@ fn engines_agree_on_the_boards_of_row_sets() {
     }
 }
 
-/// All solutions of a small board by the number of white queens in even rows: by brute force, from the definition.
-fn by_pattern(n: usize) -> BTreeMap<u32, u64> {
-    fn extend(n: usize, queens: &mut Vec<usize>, found: &mut BTreeMap<u32, u64>) {
-        let row = queens.len();
-        if row == n {
-            let white = (0..n).step_by(2).filter(|&row| queens[row].is_multiple_of(2)).count();
-            *found.entry(u32::try_from(white).unwrap()).or_default() += 1;
-            return;
-        }
-        for column in 0..n {
-            if (0..row).all(|r| column != queens[r] && column.abs_diff(queens[r]) != row - r) {
-                queens.push(column);
-                extend(n, queens, found);
-                queens.pop();
-            }
-        }
-    }
-    let mut found = BTreeMap::new();
-    extend(n, &mut Vec::new(), &mut found);
-    found
-}
-
 #[test]
 fn strata_have_as_many_solutions_as_their_colour_patterns() {
-    let control = Control::default();
     for n in 4..=9 {
         let sets = row_sets(n);
         // For even N a mirror image makes white queens black: of `h` even rows there are as many white ones in one as
         // black ones in the other.
         let key = |white: u32| if n % 2 == 0 { white.min(n / 2 - white) } else { white };
         let mut expected = BTreeMap::new();
-        for (white, solutions) in by_pattern(n as usize) {
-            *expected.entry(key(white)).or_default() += solutions;
-        }
+        Rung::Backtracking.search(board(n), &mut |solution, _| {
+            let even_rows = solution.columns().iter().step_by(2);
+            let white = even_rows.filter(|column| column.is_multiple_of(2)).count();
+            *expected.entry(key(u32::try_from(white).unwrap())).or_default() += 1;
+        });
         let mut found = BTreeMap::<u32, u64>::new();
         for number in 0..sets.len() {
             let white = (sets.get(number).rows & 0x5555_5555).count_ones();
-            *found.entry(key(white)).or_default() +=
-                solutions(recount_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap());
+            *found.entry(key(white)).or_default() += recounted(&sets, number..number + 1);
         }
         found.retain(|_, solutions| *solutions > 0);
         assert_eq!(found, expected, "N = {n}");
@@ -169,10 +141,9 @@ fn strata_have_as_many_solutions_as_their_colour_patterns() {
 fn totals_are_as_published() {
     for multiplier in &mut multipliers() {
         for sets in (4..=16).map(row_sets) {
-            let found =
-                multiplier.count_each(&sets, 0..sets.len(), &mut |_, _| {}, &Control::default()).unwrap();
+            let found = multiplied(multiplier, &sets, 0..sets.len());
             let known = published(sets.n()).unwrap();
-            assert_eq!(u128::from(solutions(found)), known.total, "{multiplier:?} N = {}", sets.n());
+            assert_eq!(u128::from(found), known.total, "{multiplier:?} N = {}", sets.n());
         }
     }
 }
@@ -185,15 +156,14 @@ fn the_parts_of_an_orbit_make_it_up() {
         let sets = row_sets(n);
         let even = 0x5555_5555 & board(n).full();
         for number in some_orbits(&sets, orbits) {
-            let expected =
-                solutions(recount_each(&sets, number..number + 1, &mut |_, _| {}, &control).unwrap());
+            let expected = recounted(&sets, number..number + 1);
             let (mut sum, mut columns) = (0, even);
             loop {
                 let part = Part { number, given: even, columns };
                 let found = solutions(recount_part(&sets, part, &control).unwrap());
                 for multiplier in &mut multipliers {
-                    let multiplied = solutions(multiplier.count_part(&sets, part, &control).unwrap());
-                    assert_eq!(multiplied, found, "{multiplier:?} N = {n}, {part:?}");
+                    let by_product = solutions(multiplier.count_part(&sets, part, &control).unwrap());
+                    assert_eq!(by_product, found, "{multiplier:?} N = {n}, {part:?}");
                 }
                 sum += found;
                 // All subsets, the largest first.
@@ -221,8 +191,8 @@ fn parts_that_are_drawn_are_small_and_count() {
             assert!(found.states < states_max.max(10_000_000), "{part:?} {found:?}");
             some += u32::from(found.weighted_solutions > 0);
             for multiplier in &mut multipliers {
-                let multiplied = multiplier.count_part(&sets, part, &control).unwrap();
-                assert_eq!(solutions(multiplied), solutions(found), "{multiplier:?} N = {n}, {part:?}");
+                let by_product = multiplier.count_part(&sets, part, &control).unwrap();
+                assert_eq!(solutions(by_product), solutions(found), "{multiplier:?} N = {n}, {part:?}");
             }
         }
         assert!(some >= least, "N = {n}: {some} of 10 parts have solutions");
