@@ -13,12 +13,10 @@ use nqueens_kernel::solver::Solver;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use crate::board;
+
 /// Row from the top, and column.
 type Cell = (u8, u8);
-
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).unwrap()
-}
 
 /// All solutions of a plan; each job is read from its bytes, and counts no more than it can.
 fn count(plan: &Plan, solver: &mut Solver) -> u128 {

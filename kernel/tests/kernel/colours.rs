@@ -13,9 +13,7 @@ use nqueens_kernel::ladder::Rung;
 use nqueens_kernel::random::Random;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
 
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).unwrap()
-}
+use crate::board;
 
 fn row_sets(n: u32) -> RowSets {
     RowSets::new(board(n)).unwrap()

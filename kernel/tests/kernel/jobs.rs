@@ -9,9 +9,7 @@ use nqueens_kernel::solver::Solver;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).unwrap()
-}
+use crate::board;
 
 fn fixed(cases: u32) -> ProptestConfig {
     ProptestConfig {

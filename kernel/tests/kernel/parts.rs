@@ -2,7 +2,6 @@
 
 use std::slice;
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -12,20 +11,10 @@ use nqueens_kernel::solver::Solver;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use crate::{board, count, solver};
+
 /// Estimated states of a part.
 const PART: u64 = 1_000_000_000;
-
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).unwrap()
-}
-
-fn solver(kernel: Kernel) -> Solver {
-    Solver::new(kernel.engine().unwrap(), 1 << 30)
-}
-
-fn count(job: &Job, solver: &mut Solver) -> Counts {
-    solver.count_job(job, &Control::default()).unwrap().unwrap().counts
-}
 
 /// A job of this plan; there is one.
 fn job(n: u32, kind: PlanKind, states_per_job: u64, number: usize) -> Job {

@@ -16,17 +16,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::{Unit, UnitTally};
 
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).unwrap()
-}
-
-fn solver(kernel: Kernel) -> Solver {
-    Solver::new(kernel.engine().unwrap(), 1 << 30)
-}
-
-fn count(job: &Job, solver: &mut Solver) -> Counts {
-    solver.count_job(job, &Control::default()).unwrap().unwrap().counts
-}
+use crate::{board, count, solver};
 
 fn count_units(units: &[Unit], solver: &mut Solver) -> Counts {
     let tallies = solver.count(units, &Control::default()).unwrap();

@@ -1,21 +1,18 @@
 //! Samples against published counts.
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::sampling::{Estimate, Estimates, Sampler};
 use nqueens_kernel::solver::Solver;
 
+use crate::board;
+
 const SEEDS: u32 = 300;
 
 /// A solver as fast as any on boards of this size.
 fn solver() -> Solver {
     Solver::new(Kernel::Scalar.engine().expect("it runs everywhere"), 1 << 20)
-}
-
-fn board(n: u32) -> BoardSize {
-    BoardSize::new(n).expect("in 1..=31")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
