@@ -1,6 +1,9 @@
 //! The very program for devices, on every device of this machine, held equal to the engines for CPUs. PoCL is a device
 //! that any CPU has.
 
+#[path = "../../tests/kernel/boards.rs"]
+mod boards;
+
 use std::cell::RefCell;
 use std::io::Write;
 use std::ops::{Range, RangeInclusive};
@@ -22,6 +25,8 @@ use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::Unit;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
+
+use boards::boards;
 
 /// Tests take turns: each keeps all of the device busy.
 static TURN: Mutex<()> = Mutex::new(());
@@ -114,24 +119,6 @@ fn every_border_board_is_counted_as_by_the_cpu() {
     }
 }
 
-/// Boards with up to 9 open rows and as many free columns, scattered over up to 31.
-fn boards() -> impl Strategy<Value = Vec<Subproblem>> {
-    let lines = |n: u32, open: usize| prop::sample::subsequence((0..n).collect::<Vec<_>>(), open);
-    let mask = prop_oneof![3 => Just(u32::MAX), 2 => (any::<u32>(), any::<u32>()).prop_map(|(a, b)| a | b), 1 => any::<u32>()];
-    let one = (0usize..=9)
-        .prop_flat_map(|open| (u32::try_from(open.max(1)).unwrap()..=31, Just(open)))
-        .prop_flat_map(move |(n, open)| {
-            (Just(n), lines(n, open), lines(n, open), prop::collection::vec(mask.clone(), open))
-        })
-        .prop_map(|(n, rows, columns, masks)| {
-            let free = columns.iter().fold(0, |free, column| free | 1 << column);
-            let row = |(&row, &allowed): (&u32, &u32)| OpenRow { row: u8::try_from(row).unwrap(), allowed };
-            let rows: Vec<_> = rows.iter().zip(&masks).map(row).collect();
-            Subproblem::new(board(n), free, &rows).unwrap()
-        });
-    prop::collection::vec(one, 0..40)
-}
-
 #[test]
 fn any_boards_with_gaps_and_masks() {
     let (_turn, devices) = found();
@@ -144,7 +131,7 @@ fn any_boards_with_gaps_and_masks() {
             failure_persistence: None,
             ..ProptestConfig::default()
         };
-        let outcome = TestRunner::new(config).run(&boards(), |boards| {
+        let outcome = TestRunner::new(config).run(&prop::collection::vec(boards(9), 0..40), |boards| {
             prop_assert_eq!(
                 count(&mut **device.borrow_mut(), &boards),
                 count(&mut **cpu.borrow_mut(), &boards)

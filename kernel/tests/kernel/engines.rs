@@ -9,33 +9,13 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
-use nqueens_kernel::subproblem::{OpenRow, Subproblem};
+use nqueens_kernel::subproblem::Subproblem;
 use nqueens_kernel::symmetric::symmetric_counts;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-/// Boards of any size with up to `most` open rows and as many free columns anywhere; masks from empty to full.
-fn boards(most: usize) -> impl Strategy<Value = Subproblem> {
-    let lines = |n: u32, open: usize| prop::sample::subsequence((0..n).collect::<Vec<_>>(), open);
-    let two = || (any::<u32>(), any::<u32>());
-    let mask = prop_oneof![
-        3 => Just(u32::MAX),
-        2 => two().prop_map(|(a, b)| a | b),
-        1 => any::<u32>(),
-        1 => two().prop_map(|(a, b)| a & b),
-    ];
-    (0..=most)
-        .prop_flat_map(|open| (u32::try_from(open.max(1)).unwrap()..=31, Just(open)))
-        .prop_flat_map(move |(n, open)| {
-            (Just(n), lines(n, open), lines(n, open), prop::collection::vec(mask.clone(), open))
-        })
-        .prop_map(|(n, rows, columns, masks)| {
-            let free = columns.iter().fold(0, |free, column| free | 1 << column);
-            let row = |(&row, &allowed): (&u32, &u32)| OpenRow { row: u8::try_from(row).unwrap(), allowed };
-            let rows: Vec<_> = rows.iter().zip(&masks).map(row).collect();
-            Subproblem::new(BoardSize::new(n).unwrap(), free, &rows).unwrap()
-        })
-}
+use crate::board;
+use crate::boards::boards;
 
 /// The same engines count one board after another, so that what one leaves behind would spoil the next.
 #[test]
@@ -123,7 +103,7 @@ proptest! {
             solver
         });
         let [mut alone, mut together] = solvers;
-        let plan = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, 30);
+        let plan = Plan::with_states_per_job(board(n), kind, 30);
         let units: Vec<_> = plan.jobs().flat_map(|job| job.units(leaf_test)).collect();
         let control = Control::default();
         let expected: Vec<_> =
@@ -151,7 +131,7 @@ fn second_counts_ask_engines_for_mirror_images() {
     let mut solvers = [Solver::new(engine(), 0), Solver::new(engine(), 0), Solver::recounting(engine())];
     solvers[1].mirror(true);
     for kind in [PlanKind::Rows, PlanKind::Border] {
-        let job = Plan::new(BoardSize::new(8).unwrap(), kind).jobs().next().unwrap();
+        let job = Plan::new(board(8), kind).jobs().next().unwrap();
         let [plain, mirrored, recounted] = solvers.each_mut().map(|solver| {
             solver.count_job(&job, &Control::default()).unwrap().unwrap();
             std::mem::take(&mut *asked.lock().unwrap())
@@ -170,7 +150,7 @@ fn engines_count_whole_boards_again_and_again() {
             [(1, 1), (10, 724), (2, 0), (4, 2), (11, 2680), (3, 0), (5, 10), (6, 4), (7, 40)]
         {
             let control = Control::default();
-            let tally = engine.count(&Subproblem::empty(BoardSize::new(n).unwrap()), &control).unwrap();
+            let tally = engine.count(&Subproblem::empty(board(n)), &control).unwrap();
             assert_eq!(tally.completions, solutions, "{kernel} {n}");
             assert_eq!(tally.states, control.states(), "{kernel} {n}");
         }
@@ -200,7 +180,7 @@ fn whoever_is_stopped_stops() {
 fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
     // Hours of work for the fastest engine.
     let job = |(n, kind)| {
-        let large = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, u64::MAX);
+        let large = Plan::with_states_per_job(board(n), kind, u64::MAX);
         large.jobs().next().unwrap()
     };
     let jobs = [(24, PlanKind::Border), (27, PlanKind::Colours)].map(job);
@@ -221,7 +201,7 @@ fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
             counting.join().unwrap()
         });
         assert_eq!(outcome, Err(Stopped), "{kernel}");
-        let small = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Colours).jobs().next().unwrap();
+        let small = Plan::new(board(8), PlanKind::Colours).jobs().next().unwrap();
         let again = solver.count_job(&small, &Control::default()).unwrap().unwrap();
         assert_eq!(again.counts.solutions, 92, "{kernel}");
     }

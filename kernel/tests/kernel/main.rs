@@ -1,5 +1,6 @@
 //! The crate from the outside.
 
+mod boards;
 mod cells;
 mod colours;
 mod engines;
