@@ -70,6 +70,7 @@ impl Scheduler {
     }
 
     pub fn begin(&mut self, now: Millis, loaded: Loaded) -> Transaction<'_> {
+        self.dispatch.note_absence(now);
         let (changes, results, news) = (Vec::new(), Vec::new(), Vec::new());
         Transaction { scheduler: self, now, loaded, changes, results, news }
     }

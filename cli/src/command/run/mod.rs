@@ -96,16 +96,9 @@ impl RunCommand {
         let tell = |decision: &str| eprintln!("nqueens: {decision}");
         let plan = plan_beside_gpus(self.splitting.plan, self.board.n);
         let proving = tokio::task::spawn_blocking(move || options.prove(threads, plan, tell));
-        let timing = Timing {
-            policy: Policy { beat_ms: BEAT_MS, ..self.confirming.policy(false) },
-            jobs_max: self.jobs_max.jobs_max,
-            checks_min: self.confirming.checks_min,
-            sync_every: SYNC_EVERY,
-            ..Timing::default()
-        };
         let path = self.path();
         let opening = async {
-            let coordinator = Coordinator::open(&path, timing, BUILD).await?;
+            let coordinator = Coordinator::open(&path, self.timing(), BUILD).await?;
             let engines = proving.await.context("the engines' test panicked")??;
             anyhow::Ok((coordinator, engines))
         };
@@ -122,6 +115,18 @@ impl RunCommand {
             return Ok(ExitCode::SUCCESS);
         }
         Ok(self.interrupted())
+    }
+
+    fn timing(&self) -> Timing {
+        // There is nobody else who could count a job, however long it takes.
+        let policy = Policy { beat_ms: BEAT_MS, lease_age_ms: u64::MAX, ..self.confirming.policy(false) };
+        Timing {
+            policy,
+            jobs_max: self.jobs_max.jobs_max,
+            checks_min: self.confirming.checks_min,
+            sync_every: SYNC_EVERY,
+            ..Timing::default()
+        }
     }
 
     fn interrupted(&self) -> ExitCode {
@@ -295,5 +300,24 @@ async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunP
     match snapshots.wait_for(|snapshot| snapshot.run(id).is_some_and(over)).await {
         Ok(snapshot) => snapshot.run(id).expect("just seen").clone(),
         Err(_closed) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunCommand,
+    }
+
+    #[test]
+    fn no_job_is_too_long_where_nobody_else_could_count_it() {
+        let policy = Line::parse_from(["nqueens", "20"]).run.timing().policy;
+        assert_eq!((policy.arbiter, policy.lease_age_ms), (false, u64::MAX));
     }
 }

@@ -181,10 +181,11 @@ impl Dispatch {
         let run = self.runs.get_mut(&job.run).expect("its job is leased");
         let epoch = run.next_epoch(job.number);
         let token = self.key.token(purpose, job, epoch, &self.workers[&worker].machine.credential);
-        let (expires, stalls) = self.deadlines(now, worker);
+        let (expires, stalls, ends) = self.deadlines(now, worker);
         let (granted, ahead, states, inherited) = (now, 0, 0, false);
         let ticket = token.ticket;
-        let lease = ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, states, inherited };
+        let lease =
+            ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, ends, states, inherited };
         self.insert_lease(job, lease);
         self.dirty.insert(job);
         token

@@ -7,7 +7,10 @@ use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, ReturnedLease};
 
 use super::ticket::Purpose;
-use super::{Dispatch, JobState, Millis, RunState};
+use super::{Dispatch, JobState, Millis, Policy, RunState};
+
+/// The coordinator begins a transaction each second at least. With a short pause it was not away, however short leases are.
+const ABSENCE_MIN_MS: Millis = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActiveLease {
@@ -20,6 +23,8 @@ pub(super) struct ActiveLease {
     pub(super) expires: Millis,
     /// Ends at this time unless its counting makes progress.
     pub(super) stalls: Millis,
+    /// Ends at this time, whatever its holder says.
+    pub(super) ends: Millis,
     /// States visited at the last heartbeat.
     pub(super) states: u64,
     /// Taken up from the database, which has the number of the job's latest lease alone: this one's may be an earlier.
@@ -70,6 +75,7 @@ impl Dispatch {
             ahead: 0,
             expires: now.saturating_add(self.policy.grace_ms),
             stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
+            ends: now.saturating_add(self.policy.lease_age_ms),
             states: 0,
             inherited: true,
         };
@@ -142,7 +148,7 @@ impl Dispatch {
 
     fn renew(&mut self, now: Millis, worker: WorkerId, held: &HeldLease) -> bool {
         let token = &held.token;
-        let (expires, stalls) = self.deadlines(now, worker);
+        let (expires, stalls, ends) = self.deadlines(now, worker);
         if let Some(leases) = self.leases.get_mut(&token.job) {
             let lease = leases.iter_mut().find(|lease| lease.answers_to(worker, token));
             return lease
@@ -164,18 +170,44 @@ impl Dispatch {
         if revived {
             let LeaseToken { epoch, ticket, .. } = *token;
             let (granted, ahead, states, inherited) = (now, 0, held.states, true);
-            let lease =
-                ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, states, inherited };
+            let lease = ActiveLease {
+                epoch,
+                ticket,
+                worker,
+                granted,
+                ahead,
+                expires,
+                stalls,
+                ends,
+                states,
+                inherited,
+            };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
         revived
     }
 
-    /// When a worker's lease ends without a heartbeat, and when it ends without progress.
-    pub(super) fn deadlines(&self, now: Millis, worker: WorkerId) -> (Millis, Millis) {
-        let patience = self.time_for_all(worker).saturating_mul(10).max(self.policy.stall_ms);
-        (now.saturating_add(self.policy.lease_ms), now.saturating_add(patience))
+    /// When a worker's lease ends without a heartbeat, when without progress, and when if it is granted now in any case.
+    pub(super) fn deadlines(&self, now: Millis, worker: WorkerId) -> (Millis, Millis, Millis) {
+        let Policy { lease_ms, stall_ms, lease_age_ms, .. } = self.policy;
+        let patience = self.time_for_all(worker).saturating_mul(10).max(stall_ms);
+        (now.saturating_add(lease_ms), now.saturating_add(patience), now.saturating_add(lease_age_ms))
+    }
+
+    /// A transaction begins. If the last was long ago the coordinator was away, stopped or on a machine that slept: nobody could
+    /// be heard meanwhile, so no lease is the older for it, and all have the time that they have after a restart. When they were
+    /// granted stays as it is: their holders may have counted.
+    pub(crate) fn note_absence(&mut self, now: Millis) {
+        let away = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
+        if away <= self.policy.lease_ms.max(ABSENCE_MIN_MS) {
+            return;
+        }
+        for lease in self.leases.values_mut().flatten() {
+            lease.expires = lease.expires.max(now.saturating_add(self.policy.grace_ms));
+            lease.stalls = lease.stalls.saturating_add(away);
+            lease.ends = lease.ends.saturating_add(away);
+        }
     }
 
     /// How long a worker should take for all that it has, at its measured speed; 0 if that is not known yet.
@@ -196,9 +228,9 @@ impl Dispatch {
     /// An expiry counts only against jobs that the holder may have begun.
     pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
         let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
-        let aged = |lease: &ActiveLease| lease.granted.saturating_add(self.policy.lease_age_ms) <= now;
-        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now || aged(lease));
-        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job), aged(lease))).collect();
+        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls).min(lease.ends) <= now);
+        let ended: Vec<_> =
+            ended.map(|(job, lease)| (lease.worker, lease.token(job), lease.ends <= now)).collect();
         let holders: BTreeSet<_> = ended.iter().map(|(worker, ..)| *worker).collect();
         let begun: BTreeSet<_> = holders.into_iter().flat_map(|worker| self.begun(worker)).collect();
         for (worker, token, aged) in &ended {

@@ -92,7 +92,7 @@ pub struct Policy {
     /// When there is nothing else to do, a job whose lease is older than this may be leased a second time, after twice the
     /// time a third time, and so on; while its holder sends heartbeats, not before it is late by its own speed.
     pub second_lease_ms: Millis,
-    /// No lease lasts longer, whatever its holder says of its progress.
+    /// No lease lasts longer, whatever its holder says of its progress, but for time in which the coordinator was away.
     pub lease_age_ms: Millis,
     /// Grace period for leases found in the database at the start.
     pub grace_ms: Millis,
@@ -157,6 +157,8 @@ pub struct Dispatch {
     counted_since: BTreeMap<RunId, Millis>,
     /// Workers of which nothing was heard since all was read from the database may be there: they were heard of until then.
     earlier_seen: Option<Millis>,
+    /// When the last transaction began.
+    looked: Option<Millis>,
     /// Workers that are asked to go, which the database does not have.
     draining: BTreeSet<WorkerId>,
     key: Key,
@@ -183,6 +185,7 @@ impl Dispatch {
             undrawn: BTreeSet::new(),
             counted_since: BTreeMap::new(),
             earlier_seen: Some(0),
+            looked: None,
             draining: BTreeSet::new(),
             key: Key::new(key),
             rereads: 0,

@@ -6,20 +6,21 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, RunId};
-use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
+use nqueens_model::message::{HeldLease, JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
 use nqueens_model::operator::{Blamed, Checked, Outcome};
 
 use super::*;
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Dispatch, Policy, RunSettings};
+use crate::dispatch::{Dispatch, Millis, Policy, RunSettings};
 use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
 fn scheduler() -> (Scheduler, RunId) {
-    let dispatch = Dispatch::new(
-        Policy { arbiter: true, recounts_min: 1, published: false, ..Policy::default() },
-        &[0; 32],
-    );
+    scheduler_by(Policy { arbiter: true, recounts_min: 1, published: false, ..Policy::default() })
+}
+
+fn scheduler_by(policy: Policy) -> (Scheduler, RunId) {
+    let dispatch = Dispatch::new(policy, &[0; 32]);
     let mut scheduler = Scheduler::new(dispatch, [], None);
     let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
@@ -114,6 +115,98 @@ fn withdrawn_results_are_stored_before_new_ones() {
     let verdicts =
         |results: &[JudgedResult]| results.iter().map(|(.., verdict)| *verdict).collect::<Vec<_>>();
     assert_eq!([verdicts(first), verdicts(second)], [[Verdict::Accepted], [Verdict::Accepted]]);
+}
+
+const SECOND: Millis = 1_000;
+const HOUR: Millis = 3_600 * SECOND;
+
+/// A worker with a lease on one of two jobs.
+struct Holder {
+    scheduler: Scheduler,
+    session: Session,
+    token: LeaseToken,
+    now: Millis,
+}
+
+impl Holder {
+    fn new(policy: Policy) -> Self {
+        let (mut scheduler, _) = scheduler_by(policy);
+        let mut transaction = scheduler.begin(0, Loaded::new());
+        let session = transaction.apply(register(1)).unwrap();
+        let token =
+            transaction.apply(sync(session, vec![])).unwrap().expect("it has registered").granted[0].token;
+        Self { scheduler, session, token, now: 0 }
+    }
+
+    /// A heartbeat whose counting has moved; true if it has its lease still.
+    fn beat(&mut self) -> bool {
+        let mut beat = sync(self.session, vec![]);
+        beat.sync.held = vec![HeldLease { token: self.token, states: self.now + 1 }];
+        beat.sync.wanted.jobs = 0;
+        let synced = self.scheduler.begin(self.now, Loaded::new()).apply(beat).unwrap();
+        synced.expect("it has registered").revoked.is_empty()
+    }
+
+    /// The coordinator's look at its leases after so much time; true if the job is leased still.
+    fn look_after(&mut self, time: Millis) -> bool {
+        self.now += time;
+        self.scheduler.begin(self.now, Loaded::new()).apply(expire(None)).unwrap();
+        self.scheduler.dispatch().leases(self.token.job).next().is_some()
+    }
+
+    /// A look of the coordinator and a heartbeat each half-minute for so long; true if the lease lasts.
+    fn goes_on_for(&mut self, time: Millis) -> bool {
+        (0..time).step_by(30_000).all(|at| self.look_after(30_000.min(time - at)) && self.beat())
+    }
+}
+
+/// Be it asleep or stopped: nobody could reach it.
+#[test]
+fn a_coordinator_that_was_away_takes_nothing_back() {
+    for arbiter in [false, true] {
+        let mut holder = Holder::new(Policy { arbiter, ..Policy::default() });
+        for _ in 0..30 {
+            // The second time the worker is heard before leases are looked at.
+            assert!(holder.look_after(8 * HOUR) && holder.look_after(SECOND) && holder.beat());
+            holder.now += 8 * HOUR;
+            assert!(holder.beat() && holder.look_after(SECOND));
+        }
+        let run = holder.scheduler.dispatch().run(holder.token.job.run).unwrap();
+        assert_eq!((run.slot(holder.token.job.number).lapses, run.sums().quarantined), (0, 0));
+        // Its worker was not away: it may have counted for all of that time.
+        let (token, now) = (holder.token, holder.now);
+        let counted = JobResult { elapsed_us: 1_000 * now, ..result(token, 1) };
+        let open = StoredJob { counts_max: Counts::only8(5), accepted: None };
+        let mut transaction = holder.scheduler.begin(now, Loaded::from([(token.job, open)]));
+        let synced = transaction.apply(sync(holder.session, vec![counted])).unwrap().unwrap();
+        assert_eq!(synced.acks[0].verdict, Verdict::Accepted);
+    }
+}
+
+/// What it has missed gives no lease more than the time after a restart, and more than its age.
+#[test]
+fn leases_end_as_before_when_the_coordinator_is_back() {
+    let policy = Policy::default();
+    let mut holder = Holder::new(policy);
+    holder.look_after(8 * HOUR);
+    let looks = (0..).find(|_| !holder.look_after(SECOND)).expect("its worker is silent");
+    assert_eq!(looks + 1, policy.grace_ms / SECOND);
+
+    let mut holder = Holder::new(policy);
+    assert!(holder.goes_on_for(3 * HOUR) && holder.look_after(8 * HOUR) && holder.beat());
+    assert!(holder.goes_on_for(3 * HOUR - SECOND), "it is six hours old without the eight");
+    assert!(!holder.look_after(SECOND));
+
+    // Short leases are not for ever: a look at them takes its time.
+    let mut holder = Holder::new(Policy { lease_ms: 1, ..policy });
+    assert!(!holder.look_after(2 * SECOND));
+}
+
+#[test]
+fn a_lease_without_a_greatest_age_lasts_as_long_as_its_job() {
+    let mut holder = Holder::new(Policy { lease_age_ms: Millis::MAX, ..Policy::default() });
+    assert!(holder.goes_on_for(30 * HOUR));
+    assert!(holder.look_after(8 * HOUR) && holder.beat() && holder.goes_on_for(HOUR));
 }
 
 /// A run that is done keeps the sum of its recounts: one that comes in with its total is among them.
