@@ -80,6 +80,13 @@ impl Dispatch {
 }
 
 #[cfg(test)]
+impl Dispatch {
+    pub(crate) fn shares(&self) -> usize {
+        self.shares.len()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

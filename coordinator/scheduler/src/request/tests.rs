@@ -76,6 +76,26 @@ fn processes_keep_their_names() {
     assert_eq!(new.count(), 2, "who is known is not stored again");
 }
 
+/// A process that goes by ever new names is one machine, with that machine's share and fate.
+#[test]
+fn a_process_is_who_it_was_whatever_name_it_gives() {
+    let (mut scheduler, _) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let session = transaction.apply(register(1)).unwrap();
+    let shares = transaction.dispatch().shares();
+    let named = |name: String| {
+        super::register(Registration { name, ..registration(1) }, Credential::shared(), [9; 16])
+    };
+    for number in 0..100 {
+        assert_eq!(transaction.apply(named(format!("new {number}"))), Ok(session));
+    }
+    assert_eq!(transaction.dispatch().shares(), shares);
+    let machine = transaction.dispatch().worker(session.worker).unwrap().machine.clone();
+    transaction.scheduler.dispatch.distrust(&machine, "it lies".to_owned());
+    assert!(matches!(transaction.apply(named("new".to_owned())), Err(Refusal::Distrusted { .. })));
+    assert!(transaction.apply(register(2)).is_ok(), "another process");
+}
+
 /// What is withdrawn is stored before, and a result that comes after it takes the free place.
 #[test]
 fn withdrawn_results_are_stored_before_new_ones() {

@@ -29,12 +29,16 @@ pub fn register(
         if worker.instance == OWN_INSTANCE {
             return Err(Refusal::ReservedInstance);
         }
-        let machine = Machine::new(credential.clone(), &worker.name);
+        // Who has registered is who it was, whatever name it gives now.
+        let known = transaction.registered(&worker.instance).map(|known| known.machine.clone());
+        let is_new = known.is_none();
+        let machine = known.unwrap_or_else(|| Machine::new(credential.clone(), &worker.name));
+        if machine.credential != credential {
+            return Err(Refusal::OtherCredential);
+        }
         transaction.scheduler.admit(&machine)?;
-        match transaction.registered(&worker.instance) {
-            Some(known) if known.machine.credential != credential => return Err(Refusal::OtherCredential),
-            Some(_) => {}
-            None => transaction.has_place(&machine)?,
+        if is_new {
+            transaction.has_place(&machine)?;
         }
         let session = transaction.enroll(&worker, &credential, secret);
         transaction.scheduler.dispatch.greet(transaction.now, session.worker);
