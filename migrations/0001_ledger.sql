@@ -165,6 +165,9 @@ CREATE UNIQUE INDEX result_accepted ON result (run, job) WHERE verdict = 'accept
 -- Results that don't stand are few, and are looked up by their job: when a coordinator starts, and for exports.
 CREATE INDEX result_other ON result (run, job) WHERE verdict <> 'accepted';
 
+-- What a machine has counted is looked up when it turns out to be wrong: lies must not cost a look at everybody's results.
+CREATE INDEX result_of_worker ON result (worker);
+
 CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
 WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided')
   OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,

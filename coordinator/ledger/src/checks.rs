@@ -71,11 +71,13 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<OpenCheck>, Error
 }
 
 /// What nobody but an outcast has counted, in runs that are open. All of a credential are asked for by an empty name.
+///
+/// SQLite keeps the order of a CROSS JOIN: it would read the results of all, and look up who counted each.
 pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<InDoubt, Error> {
     let (credential, name) = (machine.credential.as_str(), &*machine.name);
     let counted = query_scalar!(
         r#"SELECT json_group_array(json(record)) AS "rows!: String"
-           FROM worker JOIN accepted_result AS result ON result.worker = worker.id JOIN run ON run.id = result.run
+           FROM worker CROSS JOIN accepted_result AS result ON result.worker = worker.id JOIN run ON run.id = result.run
            JOIN job ON job.run = result.run AND number = result.job
            WHERE credential = ?1 AND ?2 IN ('', name) AND run.state IN ('active', 'paused')
              AND confirmed = 0 AND recounted < 254"#,
@@ -85,7 +87,7 @@ pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<In
     let counted = counted.fetch_one(&mut *db).await?;
     let confirmed = query_scalar!(
         r#"SELECT json_group_array(json(record)) AS "rows!: String"
-           FROM worker JOIN result AS second ON second.worker = worker.id AND second.verdict <> 'accepted'
+           FROM worker CROSS JOIN result AS second ON second.worker = worker.id AND second.verdict <> 'accepted'
              AND second.verdict = 'duplicate'
            JOIN run ON run.id = second.run JOIN job ON job.run = second.run AND number = second.job
            JOIN accepted_result AS result ON result.run = second.run AND result.job = second.job
