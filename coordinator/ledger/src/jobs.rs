@@ -185,19 +185,17 @@ pub(super) async fn unmade_checks(
     rows.fetch_all(db).await?.into_iter().map(|row| job_id(row.run, row.job)).collect()
 }
 
-/// The jobs of a run whose accepted result is blamed.
+/// Jobs of a run, among them all whose accepted result is blamed.
 async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Result<Vec<JobId>, Error> {
-    let (job, worker) = match of {
-        Blamed::Job(number) => (Some(number), None),
-        Blamed::Worker(worker) => (None, Some(column(worker.get()))),
+    let worker = match of {
+        Blamed::Job(number) => return Ok(vec![JobId { run, number }]),
+        Blamed::Worker(worker) => column(worker.get()),
         Blamed::Unmade => return unmade_checks(db, Some(run)).await,
     };
     let id = column(run.get());
     let jobs = query_scalar!(
-        r#"SELECT job AS "job!" FROM result WHERE run = ?1 AND verdict = 'accepted'
-             AND (?2 IS NULL OR job = ?2) AND (?3 IS NULL OR worker = ?3)"#,
+        r#"SELECT job AS "job!" FROM result WHERE run = ? AND verdict = 'accepted' AND worker = ?"#,
         id,
-        job,
         worker
     )
     .fetch_all(db)
