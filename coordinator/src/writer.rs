@@ -260,6 +260,7 @@ impl Writer {
             Some(ledger::events(&mut *db).await?)
         };
         db.commit().await?;
+        self.database.sync().await?;
         self.untold.clear();
         if let Some(events) = events {
             self.events.send_replace(Arc::new(events));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, access};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
-use sqlx::{ConnectOptions, Connection, Executor, Sqlite, Transaction};
+use sqlx::{ConnectOptions, Connection, Executor, Sqlite, Transaction, query_scalar};
 use tokio::time::timeout;
 
 use crate::error::{Error, damaged, storage_error};
@@ -20,13 +20,13 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 
 /// Jobs leave in random order, so that nearly each touches a page of its own: 64 MB of pages are kept in memory, and 32 MB of
 /// them gather in the log before they move to the database.
-const SETTINGS: &str = "PRAGMA synchronous = NORMAL; PRAGMA journal_mode = WAL; PRAGMA cache_size = -65536;
+const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA cache_size = -65536;
                         PRAGMA wal_autocheckpoint = 8192;";
 
 /// A commit is on the disk when it returns, with all before it: it survives a power cut.
 const DURABLE: &str = "PRAGMA synchronous = FULL";
 
-/// A commit survives the death of the process, and is on the disk with the next durable one.
+/// A commit survives the death of the process, and is on the disk with the next [`sync`](Database::sync).
 const SWIFT: &str = "PRAGMA synchronous = NORMAL";
 
 /// Connections that read; one where nobody but this process asks.
@@ -50,7 +50,8 @@ pub struct Database {
     checkpoint_at: Instant,
     sync_every: Duration,
     synced: Instant,
-    is_durable: bool,
+    /// Changes by the writing connection when the log was brought to the disk; `None` if it is not known.
+    changes_synced: Option<i64>,
 }
 
 impl Database {
@@ -60,7 +61,7 @@ impl Database {
         let mut lock = Lock::take(path)?;
         let found = if lock.is_empty()? { 0 } else { recognise(path).await? };
         let fail = |error| storage_error(path, error);
-        let mut writer = connect_writer(path).await?;
+        let mut writer = connect_writer(path, sync_every).await?;
         if found == 0 {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
@@ -80,22 +81,29 @@ impl Database {
             checkpoint_at: now + CHECKPOINT_EVERY,
             sync_every,
             synced: now,
-            is_durable: false,
+            changes_synced: None,
         })
     }
 
     /// Begins to write, if the path still leads to the file that is locked.
     pub async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, Error> {
         self.lock.check()?;
-        let is_due = self.synced.elapsed() >= self.sync_every;
-        if is_due {
-            self.synced = Instant::now();
-        }
-        if is_due != self.is_durable {
-            self.writer.execute(if is_due { DURABLE } else { SWIFT }).await?;
-            self.is_durable = is_due;
-        }
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// After a commit: brings what was committed to the disk if that is due, and true if there was something to bring. SQLite
+    /// itself would do so at the next commit that changes anything, which may come much later.
+    pub async fn sync(&mut self) -> Result<bool, Error> {
+        if self.sync_every.is_zero() || self.synced.elapsed() < self.sync_every {
+            return Ok(false);
+        }
+        let changes = Some(query_scalar("SELECT total_changes()").fetch_one(&mut self.writer).await?);
+        let is_behind = changes != self.changes_synced;
+        if is_behind {
+            self.lock.sync_log().await?;
+            (self.synced, self.changes_synced) = (Instant::now(), changes);
+        }
+        Ok(is_behind)
     }
 
     /// Moves what was committed from the log into the file, for those who copy the file alone: after a milestone, with the
@@ -132,8 +140,8 @@ impl Database {
     /// disk, the old one takes itself to be in that transaction for ever.
     pub async fn reconnect(&mut self) -> Result<(), Error> {
         self.lock.check()?;
-        let old = std::mem::replace(&mut self.writer, connect_writer(&self.path).await?);
-        self.is_durable = false;
+        let old = std::mem::replace(&mut self.writer, connect_writer(&self.path, self.sync_every).await?);
+        self.changes_synced = None;
         old.close().await.map_err(|error| storage_error(&self.path, error))
     }
 }
@@ -155,9 +163,10 @@ pub async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     connect_readers(path, 0..=READERS).await
 }
 
-async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
+async fn connect_writer(path: &Path, sync_every: Duration) -> Result<SqliteConnection, Error> {
     let connecting = async {
         let mut writer = SqliteConnection::connect_with(&options(path)).await?;
+        writer.execute(if sync_every.is_zero() { DURABLE } else { SWIFT }).await?;
         writer.execute(SETTINGS).await?;
         Ok(writer)
     };
@@ -206,9 +215,8 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
     let fail = |error| storage_error(path, error);
     let mut connection =
         SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
-    let id: i32 =
-        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
-    let schema: Vec<Option<Vec<u8>>> = sqlx::query_scalar("SELECT CAST(sql AS BLOB) FROM sqlite_schema")
+    let id: i32 = query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
+    let schema: Vec<Option<Vec<u8>>> = query_scalar("SELECT CAST(sql AS BLOB) FROM sqlite_schema")
         .fetch_all(&mut connection)
         .await
         .map_err(fail)?;
@@ -220,7 +228,7 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
     if id != APPLICATION_ID && !(id == 0 && schema.is_empty()) {
         return Err(Error::ForeignDatabase(path.to_owned()));
     }
-    let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+    let found: Option<i64> = query_scalar("SELECT max(version) FROM _sqlx_migrations")
         .fetch_one(&mut connection)
         .await
         .unwrap_or(None);

@@ -17,9 +17,11 @@ use std::io::{self, ErrorKind};
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::statfs;
 use rustix::process::geteuid;
+use tokio::task::spawn_blocking;
 
 use crate::error::Error;
 
@@ -34,7 +36,7 @@ pub struct Lock {
     file: ManuallyDrop<File>,
     /// Where SQLite keeps the log: beside the file that a symbolic link leads to.
     log_path: PathBuf,
-    log: Option<File>,
+    log: Option<Arc<File>>,
 }
 
 impl Lock {
@@ -60,7 +62,7 @@ impl Lock {
 
     /// Locks the log, which SQLite has opened by now, too.
     pub fn take_log(&mut self) -> Result<(), Error> {
-        self.log = Some(self.open_log()?);
+        self.log = Some(Arc::new(self.open_log()?));
         Ok(())
     }
 
@@ -88,6 +90,13 @@ impl Lock {
     /// Whether the log that is locked is still in its place.
     pub fn owns_log(&self) -> bool {
         self.log.as_ref().is_some_and(|log| leads_to(&self.log_path, log).unwrap_or(false))
+    }
+
+    /// Brings the log to the disk. No handle of it is closed.
+    pub async fn sync_log(&self) -> Result<(), Error> {
+        let Some(log) = self.log.clone() else { return Ok(()) };
+        let synced = spawn_blocking(move || log.sync_data()).await.unwrap_or_else(|panic| Err(panic.into()));
+        synced.map_err(|error| Error::DiskFailed(self.path.clone(), error.to_string()))
     }
 
     pub fn release(self) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nqueens_model::id::Incarnation;
 use nqueens_scheduler::{Dispatch, Needs, Policy, Scheduler};
 use nqueens_simulation::{Record, Scenario, record};
 use sqlx::{Connection, query_scalar};
@@ -103,5 +104,39 @@ async fn commits_are_on_the_disk_at_once_unless_a_later_one_takes_them_there() {
         let db = &mut database.writer;
         let set: i64 = query_scalar("PRAGMA synchronous").fetch_one(db).await.expect("a number");
         assert_eq!(set, synchronous, "{sync_every:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_committed_goes_to_the_disk_when_that_is_due_even_if_nothing_follows_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = async |name: &str, sync_every| {
+        Database::open(&folder.path().join(name), sync_every).await.expect("a database")
+    };
+    let commit = async |database: &mut Database, life| {
+        let mut db = database.begin().await.expect("a transaction");
+        if let Some(life) = life {
+            let life = Incarnation::new(life).expect("a life");
+            insert_incarnation(&mut db, life, "test", 0).await.expect("a life");
+        }
+        db.commit().await.expect("a commit");
+    };
+    let mut due = open("due.db", Duration::from_nanos(1)).await;
+    commit(&mut due, Some(1)).await;
+    assert!(due.sync().await.expect("a disk"));
+    commit(&mut due, Some(2)).await;
+    // Nothing was due then, say. What comes next has nothing to store.
+    commit(&mut due, None).await;
+    assert!(due.sync().await.expect("a disk"), "what came before it");
+    commit(&mut due, None).await;
+    assert!(!due.sync().await.expect("a disk"), "it is there");
+    due.reconnect().await.expect("a connection");
+    assert!(due.sync().await.expect("a disk"), "nobody knows what the other connection left");
+
+    let mut later = open("later.db", Duration::from_hours(1)).await;
+    let mut at_once = open("at_once.db", Duration::ZERO).await;
+    for database in [&mut later, &mut at_once] {
+        commit(database, Some(1)).await;
+        assert!(!database.sync().await.expect("a disk"), "it is not due, or was done by the commit");
     }
 }
