@@ -117,7 +117,7 @@ CREATE TABLE job (
     -- Parts of a done job that the coordinator has recounted to the same, up to 64; 255 if all of it. 254 if it has counted all
     -- of it, but not because it was drawn: no recount that counts.
     recounted     INTEGER NOT NULL DEFAULT 0 CHECK (recounted BETWEEN 0 AND 255 AND (recounted = 0 OR state = 2)),
-    -- Leases given out so far; the number of the latest.
+    -- Number of the latest lease; 0 before the first, which has any number.
     epoch         INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
     -- Attempts that failed (the worker said so, or its counts could not be right), and leases that expired.
     failures      INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),

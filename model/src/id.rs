@@ -125,7 +125,7 @@ impl fmt::Display for JobId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
     pub job: JobId,
-    /// Which lease of the job, counted from 1 and never reset.
+    /// Which lease of the job: numbers ascend, from any, and are never reset.
     pub epoch: NonZeroU32,
     /// A keyed hash of the two and of the holder's credential: only the coordinator can make one.
     pub ticket: u64,

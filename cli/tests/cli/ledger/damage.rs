@@ -216,11 +216,11 @@ fn files_with_a_broken_chain_cut_off_or_no_ledgers() {
     // A digit of what nothing else depends on; and a hash, which the next line's is over.
     let [epoch, hash] = ["\"epoch\":", "\"chain\":\""].map(|name| text.find(name).expect(name) + name.len());
     let flipped = |at: usize, digit: &str| format!("{}{digit}{}", &text[..at], &text[at + 1..]);
-    let other = if &text[hash..=hash] == "0" { "1" } else { "0" };
+    let other = |at: usize| if &text[at..=at] == "1" { "2" } else { "1" };
     let head = lines[..5].join("\n") + "\n";
     let all = [
-        flipped(epoch, "2"),
-        flipped(hash, other),
+        flipped(epoch, other(epoch)),
+        flipped(hash, other(hash)),
         text[..text.len() - 1].to_owned(),
         head.clone() + "{\"line\":",
         head,

@@ -6,7 +6,7 @@ use nqueens_model::message::Wanted;
 
 use super::lease::ActiveLease;
 use super::review::LEASES_RESERVED;
-use super::ticket::Purpose;
+use super::ticket::{Lot, Purpose};
 use super::{Dispatch, JobState, Machine, Millis, Run, RunState, Worker};
 
 const LEASES_OF_A_JOB: usize = 8;
@@ -178,8 +178,10 @@ impl Dispatch {
     }
 
     fn lease(&mut self, now: Millis, worker: WorkerId, job: JobId, purpose: Purpose) -> LeaseToken {
+        // The first lease would be told by its number, and a second count by any other.
+        let least = u32::try_from(self.key.lot(Lot::Epoch, job) >> 48).expect("16 bits");
         let run = self.runs.get_mut(&job.run).expect("its job is leased");
-        let epoch = run.next_epoch(job.number);
+        let epoch = run.next_epoch(job.number, least);
         let token = self.key.token(purpose, job, epoch, &self.workers[&worker].machine.credential);
         let (expires, stalls, ends) = self.deadlines(now, worker);
         let (granted, ahead, states, inherited) = (now, 0, 0, false);

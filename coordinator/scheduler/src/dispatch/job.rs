@@ -33,7 +33,7 @@ impl JobState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobStatus {
     pub state: JobState,
-    /// Leases given out so far.
+    /// Number of its latest lease; 0 before the first.
     pub epoch: u32,
     pub failures: u16,
     pub lapses: u16,

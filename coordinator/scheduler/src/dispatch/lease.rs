@@ -117,7 +117,7 @@ impl Dispatch {
         let at = leases.iter().position(|lease| lease.worker == worker).expect("leased to it");
         if leases[at].inherited {
             let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
-            let epoch = run.next_epoch(job.number);
+            let epoch = run.next_epoch(job.number, 0);
             let credential = &self.workers[&worker].machine.credential;
             let token = self.key.token(Purpose::First, job, epoch, credential);
             let lease = leases.remove(at);

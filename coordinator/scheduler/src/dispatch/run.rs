@@ -248,9 +248,10 @@ impl Run {
         Some(number)
     }
 
-    pub(super) fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
+    /// The number of a job's next lease: above all before it, and above `least`.
+    pub(super) fn next_epoch(&mut self, number: u32, least: u32) -> NonZeroU32 {
         let slot = &mut self.slots[number as usize];
-        slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased so often");
+        slot.epoch = slot.epoch.max(least).checked_add(1).expect("a job is not leased so often");
         NonZeroU32::new(slot.epoch).expect("counted up")
     }
 

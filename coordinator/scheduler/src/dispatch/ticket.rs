@@ -24,6 +24,8 @@ pub(super) enum Lot {
     /// Which image of a board is counted first.
     Image = 3,
     Recounts = 4,
+    /// What the leases of a job are numbered from.
+    Epoch = 5,
 }
 
 /// The key of a database, from 32 random bytes.

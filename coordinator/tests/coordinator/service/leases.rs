@@ -1,5 +1,7 @@
 //! Leases that are lost, returned, expired, or claimed by the wrong worker.
 
+use std::collections::BTreeSet;
+
 use nqueens_coordinator::Policy;
 use nqueens_proto::v1::{self, Verdict};
 
@@ -13,7 +15,9 @@ async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(3).await;
     assert_eq!(leases.len(), 3);
-    assert!(leases.iter().all(|lease| lease.n == 8 && lease.token.unwrap().epoch == 1));
+    assert!(leases.iter().all(|lease| lease.n == 8));
+    let epochs: BTreeSet<_> = leases.iter().map(|lease| lease.token.unwrap().epoch).collect();
+    assert!(epochs.len() > 1 && epochs.iter().all(|epoch| *epoch > 0), "first leases: {epochs:?}");
     // It got none of the answers, and asks again: the very same.
     let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 3, ..nothing() };
     let v1::SyncResponse { leases: again, next_sync_ms, .. } = one.sync(sync).await.unwrap();
@@ -58,14 +62,16 @@ async fn leases_come_back_and_leave_again_under_a_new_epoch() {
     assert_eq!(house.progress(run.id).sums.leased, 0);
     let again = two.take(2).await;
     let key = |lease: &v1::Lease| (lease.token.unwrap().job, lease.token.unwrap().epoch);
-    let expected: Vec<_> = leases.iter().map(|lease| (key(lease).0, 2)).collect();
+    let expected: Vec<_> = leases.iter().map(key).map(|(job, epoch)| (job, epoch + 1)).collect();
     assert_eq!(again.iter().map(key).collect::<Vec<_>>(), expected, "what came back leaves first");
     // The old tokens are worth nothing: neither to give back, nor to hold.
     one.sync(v1::SyncRequest { returned: back, ..nothing() }).await.unwrap();
     assert_eq!(one.hold(&leases).await.0.into_iter().map(Some).collect::<Vec<_>>(), ids(&leases));
     assert_eq!(two.hold(&again).await.0, vec![]);
     let failures = "SELECT sum(failures) || ' ' || sum(lapses) || ' ' || sum(epoch) FROM job";
-    assert_eq!(ledger.ask(failures).await, ["1 0 4"], "giving back costs nothing, failing one attempt");
+    let epochs: u32 = again.iter().map(|lease| key(lease).1).sum();
+    let told = format!("1 0 {epochs}");
+    assert_eq!(ledger.ask(failures).await, [told], "giving back costs nothing, failing one attempt");
     house.end(&ledger).await;
 }
 
@@ -85,7 +91,10 @@ async fn an_ended_lease_is_revived_by_its_holder_and_fenced_from_others() {
     // What it goes on with is finished under the lease that it had.
     let results: Vec<_> = leases.iter().filter(|l| l.token.unwrap().job != taken).map(honest).collect();
     assert_eq!(one.report(&results).await, [Verdict::Accepted; 7]);
-    assert_eq!(ledger.ask("SELECT max(epoch) FROM result").await, ["1"]);
+    let mut had: Vec<_> = results.iter().map(|result| result.token.unwrap()).collect();
+    had.sort_unstable_by_key(|token| token.job);
+    let had: Vec<_> = had.iter().map(|token| token.epoch.to_string()).collect();
+    assert_eq!(ledger.ask("SELECT epoch FROM result ORDER BY job").await, had);
     house.end(&ledger).await;
 }
 
@@ -100,7 +109,8 @@ async fn a_token_of_another_lease_moves_nothing() {
     let current = two.take(1).await.remove(0);
     let own = one.take(1).await.remove(0);
     let (token, others) = (own.token.unwrap(), current.token.unwrap());
-    assert_eq!((others.job, others.epoch), (old.token.unwrap().job, 2));
+    let before = old.token.unwrap();
+    assert_eq!((others.job, others.epoch), (before.job, before.epoch + 1));
     let free = (0..8).find(|job| ![token.job, others.job].contains(job)).unwrap();
     let strange = [
         old.token.unwrap(),
@@ -108,7 +118,7 @@ async fn a_token_of_another_lease_moves_nothing() {
         v1::LeaseToken { job: free, ..token },
         v1::LeaseToken { job: 8, ..token },
         v1::LeaseToken { run: token.run ^ 1, ..token },
-        v1::LeaseToken { epoch: 2, ..token },
+        v1::LeaseToken { epoch: token.epoch + 1, ..token },
         v1::LeaseToken { ticket: token.ticket ^ 1, ..token },
     ];
     let before = ledger.everything().await;

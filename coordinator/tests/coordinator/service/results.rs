@@ -135,7 +135,7 @@ async fn results_of_nothing_that_was_given_out_are_not_kept() {
         v1::LeaseToken { run: token.run ^ 1, ..token },
         v1::LeaseToken { job: 8, ..token },
         v1::LeaseToken { job: u32::MAX, ..token },
-        v1::LeaseToken { epoch: 2, ..token },
+        v1::LeaseToken { epoch: token.epoch + 1, ..token },
         v1::LeaseToken { epoch: u32::MAX, ..token },
         v1::LeaseToken { ticket: token.ticket ^ 1, ..token },
     ];
@@ -164,7 +164,7 @@ async fn late_work_is_not_thrown_away() {
     // Nobody has the first again, somebody else the second.
     let hasty = two.take(1).await;
     let same = slow.iter().position(|lease| lease.token.unwrap().job == hasty[0].token.unwrap().job).unwrap();
-    assert_eq!(hasty[0].token.unwrap().epoch, 2);
+    assert_eq!(hasty[0].token.unwrap().epoch, slow[same].token.unwrap().epoch + 1);
     let results: Vec<_> = slow.iter().map(honest).collect();
     assert_eq!(one.report(&results).await, [Verdict::Accepted; 2]);
     assert_eq!(one.report(&results).await, [Verdict::Accepted; 2]);

@@ -46,6 +46,31 @@ fn stragglers_are_leased_twice_and_counted_once() {
     assert_eq!(revoked.iter().map(|token| token.job).collect::<Vec<_>>(), [second.job]);
 }
 
+/// Whoever can tell a second count from a first lies where there is none.
+#[test]
+fn the_number_of_a_lease_does_not_tell_whether_it_is_the_first() {
+    let mut world = World::new(1_000_000);
+    let [one, two] = [1, 3].map(|worker| WorkerId::new(worker).unwrap());
+    let first = world.dispatch.grant(0, one, Wanted::new(u64::MAX, JOBS as usize));
+    let mut accepted = BTreeMap::new();
+    for token in &first {
+        let counted = result(*token, truth(token.job.number));
+        world.dispatch.report(0, one, &counted, None, true);
+        accepted.insert(token.job, Accepted::new(one, &counted));
+    }
+    let mut second = Vec::new();
+    while let [token, ..] = world.dispatch.grant(0, two, Wanted::new(1, 1))[..] {
+        let counted = result(token, truth(token.job.number));
+        world.dispatch.report(0, two, &counted, accepted.get(&token.job), true);
+        second.push(token);
+    }
+    assert_eq!((first.len(), second.len()), (JOBS as usize, JOBS as usize));
+    let epochs = |tokens: &[LeaseToken]| tokens.iter().map(|token| token.epoch).collect::<BTreeSet<_>>();
+    let (first, second) = (epochs(&first), epochs(&second));
+    // A bound between both kinds would tell them apart.
+    assert!(first.last() > second.first() && second.last() > first.first(), "{first:?} {second:?}");
+}
+
 /// It counts its queue at the speed that it has shown: nobody takes a job from there before that is late.
 #[test]
 fn a_busy_holder_is_left_alone_with_its_queue() {
