@@ -124,7 +124,7 @@ def count(n, kind, bound1, encoded, states, tick):
         for column, child in children(board):
             search(child, queens | {row: column}, counts)
 
-    # Symmetric configurations are split in another way. That they have no parts here costs a second count at most.
+    # Symmetric configurations are split in another way. That they have no parts here costs a longer recount at most.
     has_parts = kind != "border" or not any(is_symmetric(n, prefix) for prefix in encoded)
     for group in parts(n, prefixes, states) if has_parts else [prefixes]:
         counts = [0, 0, 0, 0]

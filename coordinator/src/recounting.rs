@@ -3,7 +3,8 @@
 //! It counts by a search that multiplies nothing. A job can be too large for that. Then its result tells what was found in each
 //! of its [parts](Job::parts), which add up to the whole: one part is counted that was drawn, or in which two results differ.
 //! Jobs of colours are multiplied again with other instructions where the search would take too long, and parts of them are
-//! searched. What has to be decided and is too large for all of that is counted by the fastest engine.
+//! searched. A drawn job whose result does not tell its parts is counted whole: who reports a result has no say in whether it is
+//! recounted. What is too large for all of that is counted by the fastest engine.
 //!
 //! A count that differs from a worker's is made twice before it is told: this machine may have bad memory as well.
 
@@ -23,7 +24,7 @@ use nqueens_ledger::{self as ledger, SecondCount, Subject};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{CheckWhole, Recounted, give_up};
+use nqueens_scheduler::request::{Recounted, give_up};
 use nqueens_scheduler::{Dispatch, Task, Why};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
@@ -56,6 +57,9 @@ const fn states_max(class: Class) -> u64 {
         Class::Colours => u64::MAX,
     }
 }
+
+/// What takes more of them is not counted because it was drawn: as many as 64 parts have that are searched.
+const DRAWN_STATES_MAX: u64 = 1 << 40;
 
 /// Counts what there is to count, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
@@ -94,11 +98,7 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
     let subject = ledger::subject(operator.reader.pool(), job).await.map_err(Error::from)?;
     let of = subject.accepted.and_then(|(worker, epoch)| Some((worker, NonZeroU32::new(epoch)?)));
     let work = match plan(why, subject) {
-        Ok(Some(work)) => work,
-        Ok(None) => {
-            operator.ask(CheckWhole(job)).await?;
-            return Ok(true);
-        }
+        Ok(work) => work,
         Err(reason) => {
             operator.ask(give_up(job, why, reason)).await?;
             return Ok(true);
@@ -127,9 +127,8 @@ async fn count_next(operator: &Operator) -> Result<bool, Arc<Error>> {
     Ok(true)
 }
 
-/// What to count of a job; `None` if another machine has to, because its result does not tell its parts. The error says why it
-/// can't be counted.
-fn plan(why: Why, subject: Subject) -> Result<Option<Work>, String> {
+/// What to count of a job; the error says why it can't be counted.
+fn plan(why: Why, subject: Subject) -> Result<Work, String> {
     let Subject { claim, states, parts: told, seconds, .. } = subject;
     let job = claim.job.decode().map_err(|invalid| invalid.to_string())?;
     let is_long = |states: u64| states > states_max(job.class());
@@ -157,23 +156,18 @@ fn plan(why: Why, subject: Subject) -> Result<Option<Work>, String> {
             let others = &differing.ok_or("the second count that differs is gone")?.parts;
             let at = told.iter().zip(others).position(|(one, other)| one != other);
             let part = at.filter(|_| told.len() == others.len()).and_then(|at| Some((at, part_of(at)?)));
-            Ok(Some(part.map_or_else(whole, |(at, part)| work(at, &part))))
+            Ok(part.map_or_else(whole, |(at, part)| work(at, &part)))
         }
         Why::Left if is_long(states) => Err("it is too large to be counted here".to_owned()),
-        Why::Left | Why::Failing => Ok(Some(whole())),
+        Why::Left | Why::Failing => Ok(whole()),
         Why::Drawn(lot) => {
             let parts = job.parts(states).len();
             let number = usize::try_from(lot % parts as u64).expect("at most 64 parts");
-            let work = match part_of(number) {
-                _ if parts == 1 => whole(),
-                Some(part) => work(number, &part),
-                None => return Ok(None),
-            };
-            if work.is_slow {
-                Err("its parts are too large to be counted here".to_owned())
-            } else {
-                Ok(Some(work))
+            let part = part_of(number);
+            if part.as_ref().map_or(states, |part| part.weight().states) > DRAWN_STATES_MAX {
+                return Err("it is too large to be recounted, or does not tell its parts".to_owned());
             }
+            Ok(part.map_or_else(whole, |part| work(number, &part)))
         }
     }
 }

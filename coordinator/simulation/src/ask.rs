@@ -6,7 +6,7 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{Registration, Session};
 use nqueens_model::operator::{DiskRoom, MachineName, Outcome, RunState};
-use nqueens_scheduler::request::{self, CheckWhole, Recounted, Requeue, Sync, Synced};
+use nqueens_scheduler::request::{self, Recounted, Requeue, Sync, Synced};
 use nqueens_scheduler::{Basis, Needs, Refusal, Request, RunSettings, Transaction, Why};
 
 use crate::worker::Caller;
@@ -18,7 +18,6 @@ pub(crate) enum Ask {
     GiveBack { worker: WorkerId, tokens: Vec<LeaseToken> },
     Recounted(Recounted),
     GiveUp { job: JobId, why: Why },
-    CheckWhole(CheckWhole),
     PlanRun(RunSettings),
     PlanJobs { run: RunId, first: u32, jobs: Vec<(Job, Weight)> },
     ActivateRun { settings: RunSettings, fingerprint: Fingerprint, estimates: Vec<u64> },
@@ -66,7 +65,6 @@ impl Ask {
         match self {
             Self::Sync(sync) => sync.needs(needs),
             Self::Recounted(recounted) => recounted.needs(needs),
-            Self::CheckWhole(check) => check.needs(needs),
             Self::Requeue(requeue) => requeue.needs(needs),
             _ => {}
         }
@@ -90,7 +88,6 @@ impl Ask {
             Self::GiveUp { job, why } => {
                 transaction.apply(request::give_up(job, why, "told to".to_owned())).map(done)
             }
-            Self::CheckWhole(request) => transaction.apply(request).map(done),
             Self::PlanRun(settings) => transaction.apply(request::plan_run(settings)).map(done),
             Self::PlanJobs { run, first, jobs } => {
                 transaction.apply(request::plan_jobs(run, first, jobs)).map(done)

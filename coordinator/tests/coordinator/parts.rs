@@ -1,15 +1,24 @@
 //! Jobs that are too large to be counted twice: their results tell what each part has, and the coordinator counts parts.
 
-use crate::common::{House, Ledger, Worker, board, honest};
-use nqueens_coordinator::{Coordinator, Policy, Timing};
+use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration};
+use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunStatus, Submission};
-use nqueens_proto::v1;
+use nqueens_model::operator::{RunState, RunStatus, Submission};
+use nqueens_proto::{Token, v1};
 use sqlx::{Connection, Executor};
 
 /// A run of small jobs that are taken for jobs of three parts, by a coordinator that counts parts itself.
 async fn large_jobs(ledger: &Ledger) -> (House, RunId) {
+    let run = store_large_jobs(ledger).await;
+    let policy = Policy { arbiter: true, ..Policy::default() };
+    let pace = Timing { policy, ..Timing::default() };
+    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
+    (House::on(coordinator).await, run.id)
+}
+
+async fn store_large_jobs(ledger: &Ledger) -> RunRow {
     let house = House::open(&ledger.path, Policy::default()).await;
     let plan = Plan::with_states_per_job(board(10), PlanKind::Rows, 100_000);
     // As few second counts by others as there can be.
@@ -19,10 +28,7 @@ async fn large_jobs(ledger: &Ledger) -> (House, RunId) {
     let mut connection = ledger.connect().await;
     connection.execute("UPDATE job SET states = 3000000000").await.unwrap();
     connection.close().await.unwrap();
-    let policy = Policy { arbiter: true, ..Policy::default() };
-    let pace = Timing { policy, ..Timing::default() };
-    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
-    (House::on(coordinator).await, run.id)
+    run
 }
 
 /// Has a worker count all jobs but one, for which the run waits, and say what `tell` makes of the right results.
@@ -88,20 +94,47 @@ async fn honest_parts_are_confirmed_and_shown() {
     house.end(&ledger).await;
 }
 
+/// Whoever left parts out was not recounted: an accomplice confirmed the lie, and others were recounted in its place.
 #[tokio::test]
-async fn results_that_do_not_tell_their_parts_are_counted_by_another_machine() {
+async fn owners_who_leave_parts_out_are_recounted_all_the_same() {
     let ledger = Ledger::new();
-    let (house, run) = large_jobs(&ledger).await;
-    let mut silent = house.worker(1).await;
-    let leases = silent.take(1_000).await;
-    let [one, other] = [&leases[0], &leases[1]].map(honest);
-    // None, or fewer than there are.
-    let all = [other.count2, other.count4, other.count8, other.solutions];
-    let untold = [
-        v1::JobResult { parts: Vec::new(), ..one },
-        v1::JobResult { parts: [[0; 4], all].concat(), ..other },
-    ];
-    silent.report(&untold).await;
-    house.wait_for(run, |run| run.sums.checks.open == 2).await;
+    let RunRow { id, jobs, .. } = store_large_jobs(&ledger).await;
+    let of = |name: &str| format!("the-token-of-the-{name}").parse::<Token>().unwrap();
+    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), of(name)));
+    let access = Access::new(tokens.into(), None).unwrap();
+    // As many recounts as there are jobs; the others have enough parts for that.
+    let policy =
+        Policy { beat_ms: 100, arbiter: true, published: false, recounts_min: jobs, ..Policy::default() };
+    let pace = Timing { policy, checks_min: 1, ..Timing::default() };
+    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
+    let house = House::serving(coordinator, &access).await;
+    let mut owners = Vec::new();
+    for (number, name) in [(1, "lab"), (2, "club")] {
+        owners.push(house.register_by(Some(&of(name)), registration(number)).await.unwrap());
+    }
+    // The same lie of both, small enough for the estimate of the total. Some tell parts that are not the job's.
+    let tell = |lease: &v1::Lease| match lease.token.unwrap().job {
+        0 => v1::JobResult { parts: Vec::new(), ..falsified(&honest(lease)) },
+        1 => {
+            let v1::JobResult { count2, count4, count8, solutions, .. } = honest(lease);
+            v1::JobResult { parts: [[0; 4], [count2, count4, count8, solutions]].concat(), ..honest(lease) }
+        }
+        _ => honest(lease),
+    };
+    while house.progress(id).state == RunState::Active {
+        for owner in &mut owners {
+            let sync =
+                v1::SyncRequest { wanted_states: ALL, wanted_jobs: 1_000, ..v1::SyncRequest::default() };
+            // Once it is found out it is let in no more.
+            let Ok(answer) = owner.sync(sync).await else { continue };
+            let results = answer.leases.iter().map(tell).collect();
+            let _ = owner.sync(v1::SyncRequest { results, ..v1::SyncRequest::default() }).await;
+        }
+    }
+    let found = status(&house, id).await;
+    assert_eq!(found.outcome.unwrap().total, 724, "{}", found.standing().unwrap());
+    assert_eq!(found.recounts.differing, 1);
+    assert_eq!(ledger.ask("SELECT credential FROM machine WHERE distrusted IS NOT NULL").await.len(), 1);
+    assert_eq!(ledger.ask("SELECT count(*) FROM recount WHERE job = 1 AND part IS NULL").await, ["1"]);
     house.end(&ledger).await;
 }

@@ -170,7 +170,11 @@ impl fmt::Display for Missing {
                     "0 of {wanted} recounts agree (only a coordinator without --no-recounts makes them)"
                 )
             }
-            Self::Recounts { made, wanted } => write!(f, "{made} of {wanted} recounts agree"),
+            Self::Recounts { made, wanted } => write!(
+                f,
+                "{made} of {wanted} recounts agree (there was no time for the others, or the coordinator's log says why it can't \
+                 make them)"
+            ),
             Self::Open(checks) => {
                 write!(
                     f,

@@ -151,8 +151,10 @@ pub struct Dispatch {
     failing: BTreeSet<JobId>,
     /// Jobs that it can't count.
     given_up: BTreeSet<JobId>,
-    /// Jobs that it can't recount, or only at length: it does so where results differ, and else not.
+    /// Jobs that were drawn and that it can't recount: it does so where results differ, and else not.
     undrawn: BTreeSet<JobId>,
+    /// Jobs whose second counts it can't make in the place of others.
+    unhelped: BTreeSet<JobId>,
     /// Runs that wait for their second counts and recounts alone, and since when.
     counted_since: BTreeMap<RunId, Millis>,
     /// Workers of which nothing was heard since all was read from the database may be there: they were heard of until then.
@@ -183,6 +185,7 @@ impl Dispatch {
             failing: BTreeSet::new(),
             given_up: BTreeSet::new(),
             undrawn: BTreeSet::new(),
+            unhelped: BTreeSet::new(),
             counted_since: BTreeMap::new(),
             earlier_seen: Some(0),
             looked: None,

@@ -7,9 +7,12 @@
 //! | second counts that are open a lease after the last job | the run waits for nothing else | 2 % of the run |
 //! | jobs that failed [`failures_max`](super::Policy::failures_max) times on workers, or whose leases ran out [`lapses_max`](super::Policy::lapses_max) times | it may be the job or the workers | none |
 //!
-//! Which jobs are drawn follows from the key of the database: the same share of all jobs of a run, whenever they are counted.
+//! Which jobs are drawn follows from the key of the database: the same share of all jobs of a run, whenever they are counted. Nobody
+//! but the coordinator changes that: a drawn job whose result comes late, or that can't be recounted, keeps its place. Until all
+//! are recounted that a total needs, others make it no surer.
 
 use nqueens_kernel::counts::Counts;
+use nqueens_kernel::job::Job;
 use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::operator::recounts_wanted;
 
@@ -25,7 +28,7 @@ const SHARE: u128 = 50;
 /// ... or this, in microseconds, if that is more, ...
 const TIME_MIN_US: u128 = 10_000_000;
 
-/// ... or this, as long as too few are made of a run that has no other total to compare with: without them it proves little.
+/// ... and those that a run needs that has no other total to compare with take up to this: without them it proves little.
 const TIME_WANTED_US: u128 = 600_000_000;
 
 /// The run of a board whose count is published waits no longer for recounts, in milliseconds: its total is compared anyway.
@@ -92,50 +95,51 @@ impl Dispatch {
         !self.given_up.contains(job) && self.runs.get(&job.run).is_some_and(|run| run.state().is_open())
     }
 
-    /// Whether a job can be recounted where nothing has to be decided.
-    fn is_modest(&self, job: &JobId) -> bool {
-        self.is_open(job) && !self.undrawn.contains(job)
-    }
-
     /// What a run waits for, or gains by.
     fn task_of(&self, now: Millis, run: &Run) -> Option<Task> {
-        let Sums { accepted, recounts_us, checks, .. } = run.sums();
-        let are_enough = checks.recounted >= self.recounts_wanted(run) || self.is_published(run);
-        let least_us = if are_enough { TIME_MIN_US } else { TIME_WANTED_US };
-        if *recounts_us >= (accepted.cpu_us / SHARE).max(least_us) {
+        let Sums { accepted, recounts_us, .. } = run.sums();
+        let time_us = (accepted.cpu_us / SHARE).max(TIME_MIN_US);
+        let has_time = *recounts_us < time_us;
+        // Others leave the time to those that a total needs, or late results would not be recounted.
+        let are_missing = !self.is_published(run) && self.recounts_left(run) > 0;
+        let more_us = if are_missing { TIME_WANTED_US - TIME_MIN_US } else { 0 };
+        if *recounts_us >= time_us + more_us {
             return None;
         }
-        self.drawn(run).or_else(|| {
+        let wanted = self.recounts_drawn(run);
+        let max = if has_time && !run.is_counted() { 2 * wanted.max(run.recounts_begun) } else { wanted };
+        self.drawn(run, max).or_else(|| {
             let is_late = self.has_waited(now, run.id(), LEASES_LATE) || self.is_deserted(now, run.id());
             if !is_late || self.has_given_up(now, run) {
                 return None;
             }
-            let left = || self.checks.of(run.id()).map(|(job, _)| job).filter(|job| self.is_modest(job));
+            let is_modest = |job: &JobId| self.is_open(job) && !self.unhelped.contains(job);
+            let left = || self.checks.of(run.id()).map(|(job, _)| job).filter(is_modest);
             // Workers take the first, and the coordinator the last.
             let job = left().rfind(|job| !self.leases.contains_key(job)).or_else(|| left().next_back())?;
             Some(Task { job, why: Why::Left })
         })
     }
 
-    /// The next job that is drawn and has its result: of as many as are wanted at least, or of more as long as the run goes on
-    /// anyway. What the coordinator counted for another reason is not drawn any more, and others come in its place;
-    /// so they do for what it can't recount.
-    fn drawn(&self, run: &Run) -> Option<Task> {
+    /// Each job of a run once a round, in the order in which they are drawn. What the coordinator counted for another reason is
+    /// right, and not drawn any more: others come in its place.
+    fn places(run: &Run) -> impl Iterator<Item = (usize, u32)> {
         let order = &run.recounts;
-        let wanted = recounts_wanted(self.policy.recounts_min, run.sums().differing) as usize;
-        let max = if run.is_counted() { wanted } else { 2 * wanted.max(run.recounts_begun) };
-        let places = (0..order.len() * ROUNDS).take(max.max(order.len()).saturating_mul(ROUNDS));
-        let places = places.map(|place| (place / order.len(), order[place % order.len()]));
-        let job_of = |number| JobId { run: run.id(), number };
-        let is_left = |(round, number): &(usize, u32)| match run.slot(*number).recounted {
+        let places = (0..order.len() * ROUNDS).map(|place| (place / order.len(), order[place % order.len()]));
+        places.filter(|(round, number)| match run.slot(*number).recounted {
             OWN => false,
-            _ if !self.is_modest(&job_of(*number)) => false,
             WHOLE => *round == 0,
             _ => true,
-        };
-        let mut due = places.filter(is_left).take(max).filter(|(round, number)| {
-            let slot = run.slot(*number);
-            slot.state == JobState::Done && usize::from(slot.recounted) == *round
+        })
+    }
+
+    /// The next job that is drawn and has its result, of so many.
+    fn drawn(&self, run: &Run, max: usize) -> Option<Task> {
+        let job_of = |number| JobId { run: run.id(), number };
+        let mut due = Self::places(run).take(max).filter(|(round, number)| {
+            let (slot, job) = (run.slot(*number), job_of(*number));
+            let is_due = slot.state == JobState::Done && usize::from(slot.recounted) == *round;
+            is_due && self.is_open(&job) && !self.undrawn.contains(&job)
         });
         let (round, number) = due.next()?;
         let job = job_of(number);
@@ -143,9 +147,25 @@ impl Dispatch {
         Some(Task { job, why: Why::Drawn(part) })
     }
 
+    fn recounts_drawn(&self, run: &Run) -> usize {
+        recounts_wanted(self.policy.recounts_min, run.sums().differing) as usize
+    }
+
+    /// Recounts that a total needs and that are not made: of those that are drawn first, whenever their results come. A job needs no
+    /// more of them than it has parts.
+    pub(crate) fn recounts_left(&self, run: &Run) -> u32 {
+        let left = Self::places(run).take(self.recounts_drawn(run)).filter(|(round, number)| {
+            let slot = run.slot(*number);
+            usize::from(slot.recounted) <= *round && (*round as u64) < Job::parts_wanted(slot.estimate)
+        });
+        u32::try_from(left.count()).expect("as many as are wanted at most")
+    }
+
     /// Recounts of a run that there are to be before it has a total, as far as its parts go round.
     pub fn recounts_wanted(&self, run: &Run) -> u32 {
-        if self.policy.arbiter { recounts_wanted(self.policy.recounts_min, run.sums().differing) } else { 0 }
+        let Sums { differing, checks, .. } = *run.sums();
+        let wanted = recounts_wanted(self.policy.recounts_min, differing);
+        if self.policy.arbiter { wanted.max(checks.recounted + self.recounts_left(run)) } else { 0 }
     }
 
     /// Time that a run may wait for its recounts once all jobs are done, as far as those that are made can tell.
@@ -243,7 +263,8 @@ impl Dispatch {
     /// count nobody makes, is counted all the same if something has to be decided.
     pub fn give_up(&mut self, job: JobId, why: Why) {
         if matches!(why, Why::Drawn(_) | Why::Left) {
-            self.undrawn.insert(job);
+            let of_kind = if why == Why::Left { &mut self.unhelped } else { &mut self.undrawn };
+            of_kind.insert(job);
             return;
         }
         self.given_up.insert(job);
@@ -253,16 +274,6 @@ impl Dispatch {
             run.enter(job.number, JobState::Quarantined);
             self.remove_leases(job);
             self.dirty.insert(job);
-        }
-    }
-
-    /// Asks for a second count of a result that does not tell its parts, and whose job is too large to be recounted whole.
-    pub(crate) fn check_again(&mut self, job: JobId, accepted: &Accepted) {
-        self.undrawn.insert(job);
-        let machine = self.machine(accepted.worker);
-        let is_open = |run: &Run| run.state().is_open() && run.slot(job.number).state == JobState::Done;
-        if self.runs.get(&job.run).is_some_and(is_open) && !machine.credential.is_own() {
-            self.open_check(job, *accepted, machine);
         }
     }
 }

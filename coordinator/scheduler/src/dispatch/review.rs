@@ -219,6 +219,7 @@ impl Dispatch {
             self.remove_leases(*job);
             self.given_up.remove(job);
             self.undrawn.remove(job);
+            self.unhelped.remove(job);
             self.dirty.insert(*job);
             taken.push(*job);
         }

@@ -8,7 +8,7 @@ mod tests;
 mod worker;
 
 pub use operator::{Requeue, drain, expire, release_all, retry_quarantined, set_run_state, set_trust};
-pub use recount::{CheckWhole, Recounted, give_up};
+pub use recount::{Recounted, give_up};
 pub use run::{activate_run, finish_run, plan_jobs, plan_run, plan_small_run};
 pub use worker::{Granted, Sync, Synced, give_back, register};
 

@@ -124,23 +124,3 @@ pub fn give_up(job: JobId, why: Why, reason: String) -> impl Request<Answer = ()
         Ok(())
     }
 }
-
-/// Has a job counted by another machine whose accepted result does not tell what each part of the job has, so that no part
-/// can be recounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckWhole(pub JobId);
-
-impl Request for CheckWhole {
-    type Answer = ();
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.reported.push(self.0);
-    }
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        if let Some(accepted) = transaction.loaded.get(&self.0).and_then(|stored| stored.accepted) {
-            transaction.scheduler.dispatch.check_again(self.0, &accepted);
-        }
-        Ok(())
-    }
-}

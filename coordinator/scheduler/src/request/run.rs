@@ -72,14 +72,18 @@ pub fn plan_small_run(
 pub fn finish_run(id: RunId, basis: Basis, outcome: Result<Outcome, String>) -> impl Request<Answer = bool> {
     move |transaction: &mut Transaction<'_>| {
         let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
-        let is_over = dispatch.run(id).map(|run| dispatch.is_over(now, run)).ok_or(Refusal::NoRun(id))?;
+        let known = dispatch.run(id).ok_or(Refusal::NoRun(id))?;
+        let (is_over, left) = (dispatch.is_over(now, known), dispatch.recounts_left(known));
         let run = dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;
         if !is_over || !run.state().is_open() || run.basis() != basis {
             return Ok(false);
         }
         let n = run.plan().n().get();
         let (change, news) = match outcome {
-            Ok(outcome) => {
+            Ok(mut outcome) => {
+                if let Some(grounds) = outcome.grounds.as_mut().filter(|_| left > 0) {
+                    grounds.recounts_wanted = grounds.recounts_wanted.max(run.sums.checks.recounted + left);
+                }
                 run.state = RunState::Done;
                 info!(run = %id, n, total = %outcome.total, "run is done");
                 let (total, check) = (thousands(outcome.total), outcome.checked.describe());

@@ -7,11 +7,11 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, RunId};
 use nqueens_model::message::{HeldLease, JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
-use nqueens_model::operator::{Blamed, Checked, Outcome};
+use nqueens_model::operator::{Blamed, Checked, Grounds, Outcome, TotalEstimate};
 
 use super::*;
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Dispatch, Millis, Policy, RunSettings};
+use crate::dispatch::{Dispatch, Millis, Policy, RunSettings, Task};
 use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
@@ -274,6 +274,35 @@ fn recounts_are_stored_before_the_total() {
         place(|change| matches!(change, Change::Jobs(_)))
             < place(|change| matches!(change, Change::RunDone(..)))
     );
+}
+
+/// Recounts of other jobs make no total sure of which one that was drawn can't be recounted.
+#[test]
+fn a_total_lacks_the_recount_that_can_not_be_made() {
+    let (mut scheduler, run) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let one = transaction.apply(register(1)).unwrap();
+    for count8 in [3, 5] {
+        let granted = transaction.apply(sync(one, vec![])).unwrap().expect("it has registered").granted;
+        let counted = result(granted[0].token, count8);
+        let stored = StoredJob { counts_max: Counts::only8(9), accepted: None };
+        transaction.loaded.insert(counted.token.job, stored);
+        transaction.apply(sync(one, vec![counted])).unwrap();
+    }
+    let basis = transaction.dispatch().run(run).unwrap().basis();
+    let estimate = TotalEstimate { seed: 1, strata: 1, value: 64, reach: 1 };
+    let grounds = Some(Grounds { estimate, checks_wanted: 0, recounts_wanted: 0 });
+    let totals = Totals { count8: 8, ..Totals::default() };
+    let outcome = Outcome { totals, total: 64, checked: Checked::Symmetric, grounds };
+    let Task { job, why } = transaction.dispatch().task(0).expect("one is drawn");
+    transaction.apply(give_up(job, why, "it is too large".to_owned())).unwrap();
+    assert_eq!(transaction.apply(finish_run(run, basis, Ok(outcome))), Ok(true));
+    let changes = transaction.settle();
+    let wanted = changes.iter().find_map(|change| match change {
+        Change::RunDone(_, outcome) => outcome.grounds.map(|grounds| grounds.recounts_wanted),
+        _ => None,
+    });
+    assert_eq!(wanted, Some(1));
 }
 
 #[test]

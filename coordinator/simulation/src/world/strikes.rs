@@ -9,7 +9,7 @@ use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{JobResult, Session, SyncRequest, Wanted};
 use nqueens_model::operator::{Blamed, MachineName, RunState};
-use nqueens_scheduler::request::{CheckWhole, Recounted, Requeue, Sync};
+use nqueens_scheduler::request::{Recounted, Requeue, Sync};
 use nqueens_scheduler::{JobState, Machine, Task, Why};
 use nqueens_worker_protocol::ProtocolEvent;
 
@@ -177,8 +177,12 @@ impl World {
             accepted.map_or(Counts::ZERO, |row| row.result.counts),
         );
         let seconds = row.seconds().map(|row| (row.worker, row.result.counts)).collect();
-        // Some are large: a part of them is counted, whose lie shows in it.
-        let is_large = job.number.is_multiple_of(4) && matches!(why, Why::Drawn(_) | Why::Dispute);
+        // Some are large: a part of them is counted, whose lie shows in it. Some of these do not tell their parts.
+        let is_large = match why {
+            Why::Drawn(_) => job.number.is_multiple_of(4) && job.number % 32 != 8,
+            Why::Dispute => job.number.is_multiple_of(4),
+            Why::Left | Why::Failing => false,
+        };
         let recounted = Recounted {
             build: "simulated".to_owned(),
             secret: [0; 16],
@@ -195,8 +199,8 @@ impl World {
         };
         let ask = match why {
             Why::Failing if random.permille(300) => Ask::GiveUp { job, why },
-            // Some do not tell their parts.
-            Why::Drawn(_) if job.number % 32 == 8 => Ask::CheckWhole(CheckWhole(job)),
+            // Some are too large.
+            Why::Drawn(_) if job.number % 32 == 17 => Ask::GiveUp { job, why },
             _ => Ask::Recounted(recounted),
         };
         let takes = random.below(4_000);

@@ -7,7 +7,10 @@ use super::super::*;
 use super::cluster::{Cluster, JOBS, counted};
 use super::world::truth;
 
-/// Of some results no part can be recounted: they tell none, or it would take too long. That keeps no dispute open.
+/// As long may recounts take that a total needs, of a short run.
+const TIME_FOR_ALL_US: u128 = 600_000_000;
+
+/// Of some results nothing can be recounted: it would take too long. That keeps no dispute open.
 #[test]
 fn what_can_not_be_drawn_is_decided_all_the_same() {
     let mut cluster = Cluster::new(1_000_000, true);
@@ -21,7 +24,13 @@ fn what_can_not_be_drawn_is_decided_all_the_same() {
     cluster.dispatch.give_up(job, why);
     let Some(Task { job: other, why: Why::Drawn(_) }) = cluster.dispatch.task(0) else { panic!("the other") };
     assert_ne!(job, other);
-    cluster.dispatch.check_again(other, &cluster.accepted[&other]);
+    cluster.dispatch.give_up(other, Why::Left);
+    assert_eq!(
+        cluster.dispatch.task(0).map(|task| task.job),
+        Some(other),
+        "a second count is another matter"
+    );
+    cluster.dispatch.give_up(other, why);
     assert_eq!(cluster.dispatch.task(0), None);
     for token in cluster.take(liar, 2) {
         assert_eq!(cluster.report(liar, token, counted(token.job, true)), Verdict::Conflict);
@@ -31,18 +40,47 @@ fn what_can_not_be_drawn_is_decided_all_the_same() {
     assert_eq!((cluster.sums().done, cluster.sums().quarantined, cluster.wrong()), (2, 0, 0));
 }
 
+/// Whoever knows what can't be recounted would lie there.
 #[test]
-fn others_are_drawn_in_place_of_what_can_not_be() {
+fn no_others_are_drawn_in_place_of_what_can_not_be_recounted() {
     let mut cluster = Cluster::new(0, true);
     let alone = cluster.worker("alone");
-    cluster.count(alone, false);
-    for _ in 0..3 {
-        let Task { job, why } = cluster.dispatch.task(cluster.now).expect("one is drawn");
-        cluster.dispatch.give_up(job, why);
+    for token in cluster.take(alone, JOBS - 1) {
+        cluster.report(alone, token, truth(token.job.number));
     }
+    let Task { job, why } = cluster.dispatch.task(cluster.now).expect("one is drawn");
+    cluster.dispatch.give_up(job, why);
+    while cluster.recount() {}
+    assert_eq!(cluster.sums().checks.recounted as usize, JOBS - 2, "more, as long as the run goes on");
+    cluster.count(alone, false);
     while cluster.recount() {}
     let run = cluster.dispatch.run(cluster.run).expect("added");
-    assert_eq!(run.sums().checks.recounted, cluster.dispatch.recounts_wanted(run));
+    assert!(cluster.dispatch.is_over(cluster.now, run));
+    assert_eq!(cluster.dispatch.recounts_left(run), 1, "the total lacks it");
+    assert_eq!(cluster.dispatch.recounts_wanted(run), run.sums().checks.recounted + 1);
+}
+
+/// As many recounts as are wanted were made of what came early, and their time is over: lies that come late were missed.
+#[test]
+fn what_is_drawn_is_recounted_however_late_it_comes() {
+    for (us, left) in [(TIME_FOR_ALL_US - 1, false), (TIME_FOR_ALL_US, true)] {
+        let mut cluster = Cluster::new(0, true);
+        let alone = cluster.worker("alone");
+        for token in cluster.take(alone, JOBS / 2) {
+            cluster.report(alone, token, truth(token.job.number));
+        }
+        while cluster.recount() {}
+        let early = cluster.sums().checks.recounted;
+        assert!(early >= 30, "{early}");
+        cluster.dispatch.runs.get_mut(&cluster.run).expect("added").sums.recounts_us = us;
+        cluster.count(alone, false);
+        while cluster.recount() {}
+        let run = cluster.dispatch.run(cluster.run).expect("added");
+        assert_eq!(cluster.dispatch.recounts_left(run) > 0, left);
+        assert_eq!(run.sums().checks.recounted == early, left);
+        let is_enough = run.sums().checks.recounted >= cluster.dispatch.recounts_wanted(run);
+        assert_eq!(is_enough, !left, "as many as are wanted, and none of them");
+    }
 }
 
 #[test]
@@ -160,7 +198,7 @@ fn recounts_take_minutes_only_where_no_total_is_published() {
         cluster.dispatch.runs.get_mut(&cluster.run).expect("added").sums.recounts_us = recounts_us;
         cluster.dispatch.task(cluster.now).is_some()
     };
-    let (seconds, minutes) = (10_000_000, 600_000_000);
+    let (seconds, minutes) = (10_000_000, TIME_FOR_ALL_US);
     assert_eq!([has_more(20, seconds - 1), has_more(20, seconds)], [true, false]);
     assert_eq!([has_more(30, minutes - 1), has_more(30, minutes)], [true, false]);
 }
