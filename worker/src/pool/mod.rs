@@ -375,6 +375,7 @@ impl PoolState {
                 queue.active[at].units.extend_from_slice(pieces);
             }
         }
+        self.work.notify_all();
     }
 
     /// A batch came to nothing, and nobody knows by which of its jobs: each is counted once more, without the others. If

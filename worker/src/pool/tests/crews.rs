@@ -46,6 +46,8 @@ impl Engine for FakeDevice {
             Device::Miscounts => Some(format!("{COUNTS_WRONG}: 41 for a board with 40 solutions")),
         };
         if self.fault.is_some() {
+            // Others have found nothing to do by then.
+            (0..1000).for_each(|_| std::thread::yield_now());
             // What it has counted until then counts for nothing.
             tallies.fill(Tally { completions: 7, states: 7 });
             return Err(Stopped);
@@ -169,6 +171,40 @@ async fn a_device_that_counts_wrong_twice_is_left_alone_whatever_it_counted_betw
     assert_eq!(told, [once.clone(), twice]);
     assert!(counted < leases.len());
     assert_eq!(faults(&[Miscounts, Counts, Fails, Counts]).await, (vec![once], leases.len()));
+}
+
+#[tokio::test]
+async fn an_equal_device_takes_what_one_that_failed_gives_back() {
+    let released = Arc::new(AtomicBool::new(false));
+    let may_come = Arc::clone(&released);
+    let deeds = Arc::new(Mutex::new(vec![Device::Fails, Device::Counts]));
+    let made = Mutex::new(Vec::new());
+    let factory = move |name: &str| -> Option<Box<dyn Engine>> {
+        let is_first = !made.lock().expect("no panics").contains(&name.to_owned());
+        if is_first {
+            made.lock().expect("no panics").push(name.to_owned());
+        } else {
+            // The driver of the one that failed hangs.
+            wait_for(&may_come);
+        }
+        let (real, deeds, at_work) = (cpu("scalar")?, Arc::clone(&deeds), Arc::default());
+        Some(Box::new(FakeDevice { real, deeds, at_work, fault: None }))
+    };
+    let kernel = DEVICE.parse().expect("a name");
+    let device = |number| Crew {
+        engine: format!("abacus-{number}"),
+        kernel,
+        family: kernel,
+        device: "beads".to_owned(),
+        threads: NonZeroUsize::MIN,
+        states_per_s: 1e12,
+    };
+    let pool = Pool::start(Arc::new(factory), vec![device(0), device(1)], PLENTY);
+    let leases = leases(1);
+    pool.add(leases.clone());
+    assert_eq!(results(&pool, &leases).await, [DEVICE]);
+    released.store(true, Ordering::SeqCst);
+    pool.close();
 }
 
 #[tokio::test]
