@@ -36,6 +36,9 @@ use crate::panics;
 /// Who counts large batches takes jobs for so many seconds, and leaves the others to other crews.
 const BACKLOG_S: f64 = 2.0;
 
+/// So many jobs may fail one after the other before a thread that panics pauses.
+const FAILURES_FREE: u32 = 3;
+
 /// The counting threads of a worker.
 pub(crate) struct Pool {
     shared: Arc<PoolState>,
@@ -206,6 +209,10 @@ impl PoolState {
                         Task::Split { lease, .. } => self.fail(lease.token, &reason),
                         Task::Count(batch) => self.come_to_nothing(&batch, &reason),
                     }
+                    // The coordinator may give the job to this worker again at once.
+                    let queue = self.lock();
+                    let pause = pause_after(queue.failures);
+                    drop(self.work.wait_timeout_while(queue, pause, |queue| !queue.closing));
                 }
             }
             // Its buffers may be in any state.
@@ -397,6 +404,7 @@ impl PoolState {
     }
 
     fn finish(&self, queue: &mut Queue, at: usize) {
+        queue.failures = 0;
         let job = queue.active.swap_remove(at);
         let result = JobResult {
             token: job.lease.token,
@@ -419,6 +427,7 @@ impl PoolState {
 
     fn fail_at(&self, queue: &mut Queue, at: usize, reason: &str) {
         let token = queue.active.swap_remove(at).lease.token;
+        queue.failures = queue.failures.saturating_add(1);
         queue.stop_unwanted();
         self.leave(queue, Err(ReturnedLease { token, failure: Some(line(reason)) }));
     }
@@ -430,6 +439,12 @@ impl PoolState {
             self.idle.notify_one();
         }
     }
+}
+
+/// How long a thread pauses when it has panicked and so many jobs have failed: 102 seconds at most.
+fn pause_after(failures: u32) -> Duration {
+    let beyond = failures.saturating_sub(FAILURES_FREE);
+    Duration::from_millis(if beyond == 0 { 0 } else { 50 << beyond.min(11) })
 }
 
 fn micros(time: Duration) -> u64 {

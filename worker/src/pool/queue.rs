@@ -29,6 +29,8 @@ pub(super) struct Queue {
     /// What threads are counting.
     pub(super) batches: Vec<Arc<PieceBatch>>,
     pub(super) finished: Vec<Result<JobResult, ReturnedLease>>,
+    /// Jobs that have failed since one was finished.
+    pub(super) failures: u32,
     pub(super) closing: bool,
     /// The engines of the threads that count.
     pub(super) living: Vec<KernelName>,

@@ -254,6 +254,35 @@ async fn a_panic_costs_its_job_and_no_other() {
     pool.close();
 }
 
+/// The coordinator may give it to the same worker again and again.
+#[tokio::test]
+async fn a_thread_that_only_fails_takes_its_time_unless_the_pool_closes() {
+    let pauses: Vec<_> = (0..=20).map(|failures| pause_after(failures).as_millis()).collect();
+    assert_eq!(pauses[..7], [0, 0, 0, 0, 100, 200, 400]);
+    assert_eq!(pauses[14..], [102_400; 7]);
+    let pool = pool(NonZeroUsize::MIN, 1, |boards, engine, control| {
+        assert!(boards[0].n().get() == 8, "no engine");
+        one_by_one(boards, engine, control)
+    });
+    let [bad, good] = [lease(9, 0), lease(8, 1)];
+    for failures in 1..=2 {
+        pool.add(vec![bad.clone()]);
+        assert_eq!(finished(&pool).await, [failed(bad.token, "panicked: no engine")]);
+        assert_eq!(pool.shared.lock().failures, failures);
+    }
+    pool.add(vec![good.clone()]);
+    assert!(finished(&pool).await[0].is_ok());
+    assert_eq!(pool.shared.lock().failures, 0, "it can count");
+    pool.shared.lock().failures = u32::MAX;
+    pool.add(vec![bad.clone(), good.clone()]);
+    assert_eq!(finished(&pool).await, [failed(bad.token, "panicked: no engine")]);
+    for _ in 0..1000 {
+        std::thread::yield_now();
+        assert_eq!(pool.look(), Look::default(), "it pauses");
+    }
+    pool.close();
+}
+
 #[tokio::test]
 async fn counts_beyond_63_bits_are_a_failure_of_their_job_alone() {
     let small = [lease(8, 1), lease(8, 2)];
