@@ -27,6 +27,9 @@ const BREATH: Duration = Duration::from_millis(10);
 /// A disk that takes longer for a write has failed.
 const WRITE_MAX: Duration = Duration::from_secs(10);
 
+/// Threads stop at once, but a device's waits for its launches first: two minutes at most for each of two.
+const CLOSE_MAX: Duration = Duration::from_mins(5);
+
 pub struct Config {
     /// What its owner calls it.
     pub name: String,
@@ -153,9 +156,7 @@ impl<C: Coordinator> Runtime<C> {
                 }
             }
         };
-        // Joining waits for the threads to see their stop flags.
-        let closing = tokio::task::spawn_blocking(move || self.pool.close());
-        closing.await.expect("closing the pool does not panic");
+        self.pool.close_within(CLOSE_MAX).await;
         if abandoned { Err(WorkerError::Abandoned) } else { outcome.map_err(WorkerError::Call) }
     }
 

@@ -25,6 +25,9 @@ use crate::time::{TimeLimit, duration};
 use crate::tls::CallerTls;
 use crate::token;
 
+/// Time for calls of the system that have not ended when the worker has.
+const LATE_MAX: Duration = Duration::from_secs(10);
+
 /// Counts jobs for a coordinator until it is stopped.
 ///
 /// While the coordinator is unreachable, the worker counts the jobs it holds, keeps the results in its spool and tries to
@@ -94,7 +97,11 @@ fn host_name() -> String {
 
 impl WorkerCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        runtime::beside_counting()?.block_on(self.serve())
+        let runtime = runtime::beside_counting()?;
+        let outcome = runtime.block_on(self.serve());
+        // What hangs in the system is not waited for: a write to a disk, or the search for an address.
+        runtime.shutdown_timeout(LATE_MAX);
+        outcome
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

@@ -24,6 +24,9 @@ use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tracing::warn;
 
 use self::faults::line;
 use self::memory::MemoryGate;
@@ -155,6 +158,16 @@ impl Pool {
         self.shared.work.notify_all();
         for thread in self.threads {
             thread.join().expect("counting threads catch their panics");
+        }
+    }
+
+    /// The same, but after this time a thread that is lost in a driver is left behind.
+    pub(crate) async fn close_within(self, time: Duration) {
+        match timeout(time, spawn_blocking(move || self.close())).await {
+            Ok(closed) => closed.expect("closing the pool does not panic"),
+            Err(_) => {
+                warn!("a counting thread does not end, perhaps in a driver; nobody waits for it any more")
+            }
         }
     }
 }

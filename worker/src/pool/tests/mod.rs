@@ -284,6 +284,21 @@ async fn a_thread_that_only_fails_takes_its_time_unless_the_pool_closes() {
 }
 
 #[tokio::test]
+async fn a_thread_that_does_not_stop_is_left_behind() {
+    let [begun, released] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let [at_work, may_end] = [&begun, &released].map(Arc::clone);
+    let pool = pool(NonZeroUsize::MIN, 1, move |_, _, _| {
+        at_work.store(true, Ordering::SeqCst);
+        wait_for(&may_end);
+        Err(Stopped)
+    });
+    pool.add(vec![lease(8, 0)]);
+    wait_for(&begun);
+    pool.close_within(Duration::ZERO).await;
+    released.store(true, Ordering::SeqCst);
+}
+
+#[tokio::test]
 async fn counts_beyond_63_bits_are_a_failure_of_their_job_alone() {
     let small = [lease(8, 1), lease(8, 2)];
     let heavy = lease(24, 0);
