@@ -307,7 +307,10 @@ impl Conversation {
     fn call_at(&self) -> Option<Moment> {
         match (&self.call, &self.phase, &self.outage) {
             (Some(_), ..) | (_, LifePhase::Gone, _) => None,
-            (_, LifePhase::Farewell(..), _) => Some(Moment::ZERO),
+            (_, LifePhase::Farewell(until, _), outage) => {
+                let outage = outage.as_ref().filter(|outage| self.is_of_farewell(outage));
+                Some(outage.map_or(Moment::ZERO, |outage| outage.again_at.min(*until)))
+            }
             (.., Some(outage)) => Some(outage.again_at),
             (.., None) => {
                 let (jobs, results) = (self.leases.len(), self.outbox.len());
@@ -315,6 +318,12 @@ impl Conversation {
                 Some(self.pace.next_sync(jobs, states, wanted, results, self.has_to_say()))
             }
         }
+    }
+
+    /// Whether an outage began with the farewell or in it: the coordinator may be restarted. One that lasts since before has
+    /// had its time.
+    fn is_of_farewell(&self, outage: &Outage) -> bool {
+        matches!(self.phase, LifePhase::Farewell(until, _) if outage.began + FAREWELL >= until)
     }
 
     /// Estimated work that no thread has taken yet, in states.

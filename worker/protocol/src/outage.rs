@@ -23,7 +23,7 @@ const REASONS_MAX: usize = 4;
 
 /// From the first call that failed to the next that succeeds.
 pub(crate) struct Outage {
-    began: Moment,
+    pub(crate) began: Moment,
     pub(crate) again_at: Moment,
     pause: Duration,
     warn_at: Moment,

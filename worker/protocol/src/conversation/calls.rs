@@ -81,7 +81,8 @@ impl Conversation {
 
     /// A call has failed for now, or for good.
     fn cope(&mut self, now: Moment, error: CallError, jitter: f64) {
-        if matches!(self.phase, LifePhase::Farewell(..)) {
+        let is_over = self.outage.as_ref().is_some_and(|outage| !self.is_of_farewell(outage));
+        if matches!(self.phase, LifePhase::Farewell(..)) && (is_over || !error.is_passing()) {
             self.end(&error.to_string());
         } else if error.is_passing() {
             let outage = self.outage.get_or_insert_with(|| Outage::begin(now));

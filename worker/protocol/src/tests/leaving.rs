@@ -94,6 +94,40 @@ fn without_a_coordinator_it_goes_all_the_same() {
 }
 
 #[test]
+fn a_coordinator_that_is_restarted_at_the_farewell_hears_it_within_five_seconds() {
+    for back in [true, false] {
+        let mut stage = Stage::limited(Some(Duration::from_secs(20)), None);
+        let ends_at = stage.now + Duration::from_secs(10);
+        stage.serve(0..2);
+        stage.begun = 1;
+        while stage.now < ends_at {
+            assert_eq!(stage.end, None);
+            if stage.next_sync().leaving {
+                break;
+            }
+            stage.serve(0..0);
+        }
+        for after in [0, 100, 300, 700, 1500] {
+            assert_eq!(returned(&stage.next_sync()), [0, 1]);
+            assert_eq!(stage.now, ends_at + Duration::from_millis(after));
+            stage.fail(CallError::Unavailable("no route".to_owned()), 0.0);
+        }
+        let summary = Summary { reason: EndReason::TimeUp, ..Summary::default() };
+        stage.next_call();
+        if back {
+            stage.serve(0..0);
+            assert_eq!(stage.end, Some(Ok(summary)));
+        } else {
+            stage.fail(CallError::Unavailable("no route".to_owned()), 0.0);
+            stage.pass(ends_at + Duration::from_millis(4999) - stage.now);
+            assert_eq!((stage.call.take(), stage.end.take()), (None, None));
+            stage.pass(Duration::from_millis(1));
+            assert_eq!(stage.end, Some(Ok(Summary { unreturned: 2, ..summary })));
+        }
+    }
+}
+
+#[test]
 fn a_coordinator_that_keeps_silent_has_five_seconds_for_the_farewell() {
     let mut stage = Stage::new(None);
     stage.serve(0..1);
