@@ -41,8 +41,11 @@ struct SpoolState {
     untidy: bool,
     /// It is rewritten when this many results in it are acknowledged.
     rewrite_from: usize,
-    /// To be set aside.
+    /// To be set aside. Until they are, they stay in the spool.
     rejected: Vec<JobResult>,
+    /// When to try that again, and how many of them the log has, once it has failed.
+    reject_at: Option<Moment>,
+    logged: usize,
     /// Whether a change is on its way to the disk.
     writing: bool,
 }
@@ -115,7 +118,8 @@ impl Outbox {
 
     /// When [`next_write`](Self::next_write) has something to do, unless something is on its way to the disk.
     pub(crate) fn store_at(&self) -> Option<Moment> {
-        self.spool.as_ref()?.store_at
+        let spool = self.spool.as_ref()?;
+        spool.store_at.into_iter().chain(spool.reject_at).min()
     }
 
     /// Whether something is on its way to the disk.
@@ -131,9 +135,9 @@ impl Outbox {
         if stored == self.results.len() {
             spool.store_at = None;
         }
-        let (untidy, acknowledged) = (std::mem::take(&mut spool.untidy), spool.held - stored);
-        let write = if !spool.rejected.is_empty() {
-            spool.untidy = untidy;
+        let (acknowledged, waits) = (spool.held - stored, !spool.rejected.is_empty());
+        let untidy = !waits && std::mem::take(&mut spool.untidy);
+        let write = if waits && spool.reject_at.is_none_or(|at| at <= now) {
             Write::Reject(std::mem::take(&mut spool.rejected))
         } else if untidy && spool.held > 0 && stored == 0 {
             Write::Clear
@@ -185,15 +189,20 @@ impl Outbox {
                 warn!(spool = %name, %error, "can't rewrite the spool; it grows until that is possible");
                 spool.rewrite_from = 2 * (spool.held - waiting);
             }
-            (Write::Reject(unknown), Ok(())) => warn!(
-                results = unknown.len(), spool = %name,
-                "the coordinator does not know these results, they were counted for another database; \
-                 they are kept in the spool, in the file 'rejected'"
-            ),
+            (Write::Reject(unknown), Ok(())) => {
+                (spool.reject_at, spool.logged) = (None, 0);
+                warn!(
+                    results = unknown.len(), spool = %name,
+                    "the coordinator does not know these results, they were counted for another database; \
+                     they are kept in the spool, in the file 'rejected'"
+                );
+            }
             (Write::Reject(unknown), Err(error)) => {
-                for result in unknown {
-                    error!(?result, %error, "the coordinator does not know this result, and it can't be kept");
+                for result in &unknown[spool.logged..] {
+                    error!(?result, %error, "the coordinator does not know this result, and it can't be set aside yet");
                 }
+                (spool.reject_at, spool.logged) = (Some(now + DISK_RETRY), unknown.len());
+                spool.rejected.splice(..0, unknown);
             }
         }
     }

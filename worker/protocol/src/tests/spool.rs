@@ -70,6 +70,40 @@ fn what_the_coordinator_does_not_know_is_set_aside() {
 }
 
 #[test]
+fn what_can_t_be_set_aside_stays_in_the_spool_until_it_can() {
+    let mut stage = Stage::new(Some(vec![result(1), result(2)]));
+    let sync = stage.next_sync();
+    let mut answer = accepted(&sync);
+    answer.acks[1].verdict = Verdict::Unknown;
+    stage.disk_is_full = true;
+    stage.answer(answer);
+    let failed = stage.now;
+    stage.disk_is_full = false;
+    stage.serve(3..5);
+    stage.count(3);
+    stage.serve(0..0);
+    stage.count(4);
+    stage.pass(failed + Duration::from_millis(59_999) - stage.now);
+    assert_eq!((stage.rejected.len(), &stage.spool[..]), (0, &[1, 2, 3, 4].map(result)[..]));
+    let sync = stage.next_sync();
+    stage.pass(Duration::from_millis(1));
+    assert_eq!((&stage.rejected[..], stage.spool.len()), (&[result(2)][..], 4));
+    stage.answer(accepted(&sync));
+    assert_eq!((stage.rejected.len(), stage.spool.len()), (1, 0));
+
+    // Without room until the end.
+    let mut stage = Stage::new(Some(vec![result(1)]));
+    stage.disk_is_full = true;
+    let sync = stage.next_sync();
+    stage.answer(judged(&sync, Verdict::Unknown));
+    stage.disk_is_full = false;
+    stage.tell(ProtocolEvent::Stop);
+    stage.serve(0..0);
+    assert!(stage.end.is_some());
+    assert_eq!(stage.spool, [result(1)], "for the next worker");
+}
+
+#[test]
 fn a_spool_that_is_never_empty_does_not_grow_for_ever() {
     let mut stage = Stage::new(Some(Vec::new()));
     stage.serve(1_000_000..1_000_001);
