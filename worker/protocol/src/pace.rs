@@ -22,11 +22,18 @@ const FIT: f64 = 0.7;
 /// fraction of the true one.
 const FIT_UNMEASURED: f64 = 10.0;
 
+/// The speed is that of about this time, or of ten jobs if they take longer. By jobs alone it would be a device's speed for each
+/// thread beside it: nearly all jobs are the device's.
+const RECENT: Duration = Duration::from_secs(20);
+
 /// The worker's speed and the coordinator's rhythm.
 pub(crate) struct Pace {
     threads: usize,
     /// Speed in estimated states, all threads together.
     states_per_s: f64,
+    /// Estimated states counted of late, and what that took all threads together.
+    states: f64,
+    seconds: f64,
     /// Estimated states of a usual job; 0 until the first one is counted, and the speed is a guess from the engine's test.
     job_states: f64,
     /// Time between two heartbeats.
@@ -46,6 +53,8 @@ impl Pace {
         Self {
             threads: threads as usize,
             states_per_s,
+            states: 0.0,
+            seconds: 0.0,
             job_states: 0.0,
             ahead: Duration::from_millis(200),
             more_work: true,
@@ -62,9 +71,11 @@ impl Pace {
             return;
         }
         let (states, time) = (estimate as f64, result.elapsed_us as f64 / 1e6);
-        let weight = if self.is_measured() { 0.1 } else { 1.0 };
-        self.states_per_s += weight * (states / time * self.threads as f64 - self.states_per_s);
+        let (threads, weight) = (self.threads as f64, if self.is_measured() { 0.1 } else { 1.0 });
         self.job_states += weight * (states - self.job_states);
+        let kept = 1.0 - (time / (RECENT.as_secs_f64() * threads)).min(0.1);
+        (self.states, self.seconds) = (kept * self.states + states, kept * self.seconds + time);
+        self.states_per_s = self.states / self.seconds * threads;
     }
 
     fn is_measured(&self) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use nqueens_model::message::{BATCH_MAX, HeldLease, JobResult, ReturnedLease, SyncResponse};
 
 use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
+use crate::pace::Pace;
 use crate::{Action, CallError, JobProgress, Look, ProtocolEvent};
 
 #[test]
@@ -121,6 +122,23 @@ fn of_long_jobs_it_wants_two_for_each_thread() {
     let finished = vec![Ok(JobResult { elapsed_us: 10_000_000, ..result(0) })];
     stage.tell(ProtocolEvent::Looked(Look { finished, ..Look::default() }));
     assert_eq!(stage.next_sync().wanted.states, 2 * STATES);
+}
+
+#[test]
+fn a_device_s_many_jobs_do_not_make_the_threads_beside_it_as_fast() {
+    let mut pace = Pace::new(1.0, 16);
+    let mut jobs_in_160_s = |jobs, elapsed_us| {
+        for number in 0..jobs {
+            pace.measure(&JobResult { elapsed_us, ..result(number) }, STATES);
+        }
+        pace.job_in(Duration::from_secs(160), 0) / STATES
+    };
+    // In each second a device counts 100 jobs and 15 threads count one each: together 115.
+    for second in 0..10 {
+        let jobs = [jobs_in_160_s(100, 10_000), jobs_in_160_s(15, 1_000_000)];
+        let expected = 7 * 100..7 * 170;
+        assert!(second < 2 || jobs.iter().all(|jobs| expected.contains(jobs)), "{jobs:?} in second {second}");
+    }
 }
 
 #[test]
