@@ -41,15 +41,21 @@ pub struct Proof {
 /// Counts small boards by every plan, and holds the counts against the published ones. The error says what
 /// was wrong.
 pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
-    let mut solver = tested(factory, kernel.name())?;
-    Ok(Proof { kernel, states_per_s: states_per_s(&mut solver, TIME) })
+    caught(kernel.name(), || {
+        let mut solver = tested(factory, kernel.name())?;
+        Ok(Proof { kernel, states_per_s: states_per_s(&mut solver, TIME) })
+    })
 }
 
 /// The same for a device, which counts in large batches, and for what is compared with it; its speed by this plan, in estimated
 /// states a second.
 pub fn prove_device(factory: &Factory, engine: &str, plan: PlanKind) -> Result<f64, String> {
-    // There are wrong counts that no orbits have: to put them together panics.
-    let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine, plan)));
+    caught(engine, || measure_device(factory, engine, plan))
+}
+
+/// There are wrong counts that no orbits have: to put them together panics.
+fn caught<T>(engine: &str, prove: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let proven = catch_unwind(AssertUnwindSafe(prove));
     proven.unwrap_or_else(|panic| Err(format!("{engine} counts wrong: {}", panics::text(&*panic))))
 }
 
@@ -154,6 +160,9 @@ mod tests {
         assert_eq!(missing, "this machine can't run the scalar engine");
         let reason = prove(&wrong_from(1), Kernel::Portable).unwrap_err();
         assert!(reason.starts_with("portable counts COUNT") && reason.contains("for N = 5"), "{reason}");
+        let panics = |_: &str| -> Option<Box<dyn Engine>> { panic!("2 solutions make no group of 8") };
+        let reason = prove(&panics, Kernel::Portable).unwrap_err();
+        assert_eq!(reason, "portable counts wrong: panicked: 2 solutions make no group of 8");
     }
 
     /// Counts right on boards smaller than `from`.
