@@ -149,7 +149,13 @@ impl<R: ProductRunner> DeviceProducts<R> {
             while next < all {
                 let end = all.min(next + self.load.min(self.runner.items_max(colour)));
                 let begun = Instant::now();
-                self.runner.start_fits(colour, next..end)?;
+                match self.runner.start_fits(colour, next..end) {
+                    Err(Fault::OutOfMemory) if end - next > 1 => {
+                        self.load = (end - next) / 2;
+                        continue;
+                    }
+                    begun => begun?,
+                }
                 self.wait(control)?;
                 let compared = self.runner.compared()?;
                 if compared.len() != end - next || compared.contains(&LEFT_OUT) {

@@ -22,8 +22,9 @@ struct Fake {
     fit_from: Option<usize>,
     sum_from: Option<usize>,
     left_out_from: Option<usize>,
-    /// It has memory for so many parts.
+    /// It has memory for so many parts, and for launches of so many items.
     parts_max: Option<usize>,
+    launch_max: Option<usize>,
     /// Its launches take so many looks; or they never end.
     looks: u32,
     hangs: bool,
@@ -113,6 +114,9 @@ impl ProductRunner for Fake {
 
     fn start_fits(&mut self, _: usize, items: Range<usize>) -> Result<(), Fault> {
         self.call()?;
+        if self.launch_max.is_some_and(|most| items.len() > most) {
+            return Err(Fault::OutOfMemory);
+        }
         self.launches += 1;
         self.looks = 2;
         self.work.items = items.len();
@@ -221,6 +225,16 @@ fn with_less_memory_fewer_parts_are_counted_at_once() {
         assert_eq!(total(fake, 10, &Control::default()), Ok(724));
     }
     let fault = total(Fake { parts_max: Some(0), ..Fake::default() }, 10, &Control::default());
+    assert_eq!(fault, Err(Some(Fault::OutOfMemory.to_string())));
+}
+
+#[test]
+fn with_less_memory_launches_are_smaller() {
+    for launch_max in 1..4 {
+        let fake = Fake { launch_max: Some(launch_max), ..Fake::default() };
+        assert_eq!(total(fake, 10, &Control::default()), Ok(724));
+    }
+    let fault = total(Fake { launch_max: Some(0), ..Fake::default() }, 10, &Control::default());
     assert_eq!(fault, Err(Some(Fault::OutOfMemory.to_string())));
 }
 
