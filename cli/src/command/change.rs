@@ -1,9 +1,10 @@
 //! `nqueens pause`, `resume` and `cancel`.
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{RunState, RunStatus};
 
 use crate::confirm::Confirmation;
 use crate::output::{Json, counted, percent};
@@ -43,11 +44,17 @@ pub(crate) struct CancelCommand {
 
 impl CancelCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let question = || self.change.question();
-        if !self.confirmation.given("a cancelled run can't be resumed", question)? {
-            return Ok(ExitCode::FAILURE);
-        }
-        self.change.to(RunState::Cancelled, false)?;
+        let cancel = async {
+            // The run that is asked about, whatever other runs there are when the answer comes.
+            let (mut target, id) = self.change.run.open().await?;
+            let question = question(&target.run(id).await?);
+            if !self.confirmation.given("a cancelled run can't be resumed", &question).await? {
+                return Ok(None);
+            }
+            target.change(id, RunState::Cancelled, false).await.map(Some)
+        };
+        let Some(run) = block_on(cancel)? else { return Ok(ExitCode::FAILURE) };
+        self.change.tell(run)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -68,22 +75,20 @@ impl RunStateChange {
             let (mut target, run) = self.run.open().await?;
             target.change(run, state, retry_quarantined).await
         })?;
-        let (id, state) = (run.progress.run, run.progress.state.name());
-        self.json.print(run.view(), format_args!("run {id} is {state}"))?;
-        Ok(())
+        Ok(self.tell(run)?)
     }
 
-    fn question(&self) -> anyhow::Result<String> {
-        let run = block_on(async {
-            let (mut target, run) = self.run.open().await?;
-            target.run(run).await
-        })?;
-        let run = run.progress;
-        let (id, n) = (run.run, run.plan.n());
-        let done = match run.planned {
-            Some(planned) => format!("is being planned, {} stored", counted(planned, "job")),
-            None => format!("is {} done", percent(run.share_done)),
-        };
-        Ok(format!("run {id}, N = {n}, {done}. A cancelled run can't be resumed. Cancel it?"))
+    fn tell(&self, run: RunStatus) -> io::Result<()> {
+        let (id, state) = (run.progress.run, run.progress.state.name());
+        self.json.print(run.view(), format_args!("run {id} is {state}"))
     }
+}
+
+fn question(RunStatus { progress: run, .. }: &RunStatus) -> String {
+    let (id, n) = (run.run, run.plan.n());
+    let done = match run.planned {
+        Some(planned) => format!("is being planned, {} stored", counted(planned, "job")),
+        None => format!("is {} done", percent(run.share_done)),
+    };
+    format!("run {id}, N = {n}, {done}. A cancelled run can't be resumed. Cancel it?")
 }

@@ -69,9 +69,9 @@ impl RequeueCommand {
             }
             if let Some(outcome) = run.outcome {
                 let total = thousands(outcome.total);
-                let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
+                let question = format!("run {id} is done, TOTAL {total}. Withdraw this total?");
                 let consequence = format!("run {id} is done, and its total would be withdrawn");
-                if !self.confirmation.given(&consequence, question)? {
+                if !self.confirmation.given(&consequence, &question).await? {
                     return Ok(None);
                 }
             }
