@@ -285,6 +285,36 @@ fn what_can_not_be_undone_is_asked() {
 }
 
 #[test]
+fn what_was_asked_about_is_cancelled_and_nothing_else() {
+    let place = Place::new();
+    let (coordinator, _worker, run) = cluster(&place);
+    let at = format!("--coordinator {}", coordinator.url());
+    let mut cancel = AtTerminal::start(&mut place.command(&format!("cancel {at}")));
+    cancel.wait_for(&format!("run {run}, N = 20, is "));
+    cancel.wait_for("Cancel it? [y/N]");
+    // Meanwhile another run is the only open one.
+    place.stdout(&format!("cancel {run} --yes {at}"));
+    let other = place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}"));
+    cancel.press("y\r");
+    cancel.wait_for(&format!("run {run} is cancelled"));
+    assert_eq!(cancel.end(), 0);
+    let other = place.json(&format!("status {} --json {at}", other.trim_end()))["runs"][0].take();
+    assert_eq!(other["state"], "active");
+}
+
+#[test]
+fn a_request_is_sent_however_soon_its_sender_leaves() {
+    let place = Place::new();
+    let (coordinator, _worker, run) = cluster(&place);
+    let at = format!("--coordinator {}", coordinator.url());
+    let mut watch = AtTerminal::start(&mut place.command(&format!("watch --interval 0.2 {at}")));
+    watch.wait_for(&run);
+    watch.press("pyq");
+    assert_eq!(watch.end(), 0);
+    assert_eq!(place.json(&format!("status {run} --json {at}"))["runs"][0]["state"], "paused");
+}
+
+#[test]
 fn a_plan_is_watched_and_cancelled() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "");

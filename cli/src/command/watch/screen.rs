@@ -81,6 +81,8 @@ async fn converse(
     let mut terminal = ratatui::try_init().context("opening the terminal; --plain prints lines instead")?;
     let with_colours = colours_wanted();
     let mut keys = keys();
+    // Requests without an answer: to leave at once would take them back.
+    let (mut open, mut leaving) = (0, false);
     loop {
         terminal.draw(|frame| draw(frame, &view, with_colours)).context("drawing on the terminal")?;
         let event = tokio::select! {
@@ -89,7 +91,13 @@ async fn converse(
                 match message {
                     Message::Snapshot(snapshot) => view.update(snapshot),
                     Message::Lost(reason) => view.lost = Some(reason),
-                    Message::Answer(answer) => view.notice = Some(answer),
+                    Message::Answer(answer) => {
+                        open -= 1;
+                        if leaving && open == 0 {
+                            return answer.map(|_| ExitCode::SUCCESS).map_err(anyhow::Error::msg);
+                        }
+                        view.notice = Some(answer);
+                    }
                 }
                 continue;
             }
@@ -99,9 +107,13 @@ async fn converse(
             continue;
         }
         match view.press(key) {
+            Some(Effect::Leave) if open > 0 && !leaving => {
+                leaving = true;
+                view.notice = Some(Ok("waiting for the answer; q again leaves at once".to_owned()));
+            }
             Some(Effect::Leave) => return Ok(ExitCode::SUCCESS),
             Some(Effect::Interrupt) => return Ok(ExitCode::from(INTERRUPTED)),
-            Some(Effect::Execute(command)) => drop(commands.send(command)),
+            Some(Effect::Execute(command)) => open += u32::from(commands.send(command).is_ok()),
             None => {}
         }
     }
