@@ -7,7 +7,8 @@ use std::process::exit;
 
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command, Error, FromArgMatches};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 use nqueens_kernel::board::BoardSize;
 
 use crate::exit::misuse;
@@ -24,8 +25,10 @@ pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let checked = check(&commands, variables);
-    let commands = with_variables(commands, beaten(&arguments));
-    let parsed = commands.try_get_matches_from(&arguments).map_err(|error| explain(error, &arguments));
+    let beaten = beaten(&commands, &arguments);
+    let commands = with_variables(commands, beaten);
+    let parsed = commands.clone().try_get_matches_from(&arguments);
+    let parsed = parsed.map_err(|error| explain(error, &commands, &arguments));
     let parsed = parsed.and_then(|matches| checked.map(|()| matches));
     parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| leave(&error))
 }
@@ -48,21 +51,22 @@ pub(crate) fn with_variables(commands: Command, beaten: &[&str]) -> Command {
 }
 
 /// Options whose variables do not count, because a worker's flag says otherwise: a join file stands for all of them.
-fn beaten(arguments: &[OsString]) -> &'static [&'static str] {
-    const JOIN: &[&str] = &["join"];
-    const INSTEAD: &[&str] = &["coordinator", "token-file", "tls-ca"];
-    let given = |longs: &[&str]| {
-        arguments.iter().any(|argument| {
-            let argument = argument.to_string_lossy();
-            let flag = argument.split('=').next().and_then(|flag| flag.strip_prefix("--"));
-            flag.is_some_and(|flag| longs.contains(&flag))
-        })
-    };
-    match arguments.iter().any(|argument| argument == "worker") {
-        true if given(JOIN) => INSTEAD,
-        true if given(INSTEAD) => JOIN,
-        _ => &[],
+fn beaten(commands: &Command, arguments: &[OsString]) -> &'static [&'static str] {
+    let given = guess(commands, arguments);
+    let Some(("worker", given)) = given.as_ref().and_then(ArgMatches::subcommand) else { return &[] };
+    let by_flag = |id: &&str| given.value_source(id) == Some(ValueSource::CommandLine);
+    if by_flag(&"join") {
+        &["coordinator", "token-file", "tls-ca"]
+    } else if ["coordinator", "token_file", "ca"].iter().any(by_flag) {
+        &["join"]
+    } else {
+        &[]
     }
+}
+
+/// What the arguments say, as far as they make sense.
+fn guess(commands: &Command, arguments: &[OsString]) -> Option<ArgMatches> {
+    commands.clone().ignore_errors(true).try_get_matches_from(arguments).ok()
 }
 
 fn with_variable(arg: Arg, beaten: &[&str]) -> Arg {
@@ -94,11 +98,28 @@ fn collect(command: &Command, known: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|below| collect(below, known));
 }
 
-/// Says that a wrong value came from a variable, and which command counts a board.
-fn explain(mut error: Error, arguments: &[OsString]) -> Error {
-    let Some(tip) = origin(&error, arguments).or_else(|| counting(&error, arguments)) else { return error };
+/// Says what came from variables, and which command counts a board.
+fn explain(mut error: Error, commands: &Command, arguments: &[OsString]) -> Error {
+    let tip = match error.kind() {
+        ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument => counted_in(commands, arguments),
+        ErrorKind::InvalidSubcommand => counting(arguments),
+        _ => origin(&error, arguments),
+    };
+    let Some(tip) = tip else { return error };
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// The variables that count as options here, if there are such: of options that don't go together, they may be some.
+fn counted_in(commands: &Command, arguments: &[OsString]) -> Option<String> {
+    let (mut command, mut given) = (commands, guess(commands, arguments)?);
+    while let Some((name, below)) = given.remove_subcommand() {
+        (command, given) = (command.find_subcommand(name)?, below);
+    }
+    let is_set = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::EnvVariable);
+    let set = command.get_arguments().filter(is_set).filter_map(|arg| arg.get_env()?.to_str());
+    let set: Vec<_> = set.collect();
+    (!set.is_empty()).then(|| format!("variables that count as options here: {}", set.join(", ")))
 }
 
 /// The variable that a wrong value came from, if it is not on the command line.
@@ -113,10 +134,9 @@ fn origin(error: &Error, arguments: &[OsString]) -> Option<String> {
 }
 
 /// The command that counts, if a board was given in place of a command.
-fn counting(error: &Error, arguments: &[OsString]) -> Option<String> {
+fn counting(arguments: &[OsString]) -> Option<String> {
     let n: BoardSize = arguments.get(1)?.to_str()?.parse().ok()?;
-    (error.kind() == ErrorKind::InvalidSubcommand)
-        .then(|| format!("to count the board of N = {n}: 'nqueens run {n}'"))
+    Some(format!("to count the board of N = {n}: 'nqueens run {n}'"))
 }
 
 #[cfg(test)]

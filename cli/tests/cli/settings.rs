@@ -45,4 +45,27 @@ fn a_variable_can_name_a_workers_cluster() {
     // A flag beats the other's variable.
     assert_eq!(cluster(("NQUEENS_JOIN", "its file"), "--coordinator flag://"), "flag://");
     assert_eq!(cluster(("NQUEENS_COORDINATOR", "variable://"), "--join flag://"), "flag://");
+    // A worker's, and nobody else's: here is another flag --join, and an argument that says worker.
+    let fleet = "fleet slurm --dry-run --workers-max 1 --join cluster.join -- -p worker";
+    let place = Place::new().with_file("cluster.join", "");
+    let said = place.run_with(&[("NQUEENS_COORDINATOR", "variable://")], fleet).stderr;
+    assert!(said.contains("variable://"), "{said}");
+}
+
+#[test]
+fn variables_that_do_not_go_together_with_options_are_named() {
+    for (variable, value, arguments) in [
+        ("NQUEENS_SEED", "5", "verify x"),
+        ("NQUEENS_JSON", "1", "doctor"),
+        ("NQUEENS_FORCE", "1", "report --db x"),
+        ("NQUEENS_PLAN", "border", "run 4 --cells f"),
+        ("NQUEENS_READY", "1", "doctor --coordinator http://127.0.0.1:1 --protocol"),
+    ] {
+        let place = Place::new().with_file("f", "Q...\n....\n....\n....\n");
+        let outcome = place.run_with(&[(variable, value), ("NQUEENS_UNIQUE", "1")], arguments);
+        let tip = format!("\n\n  tip: variables that count as options here: {variable}\n");
+        assert!(outcome.code == 2 && outcome.stderr.contains(&tip), "{arguments}: {}", outcome.stderr);
+    }
+    let without = Place::new().run_with(&[("NQUEENS_UNIQUE", "1")], "verify").stderr;
+    assert!(!without.contains("tip:"), "{without}");
 }
