@@ -66,14 +66,14 @@ pub(crate) fn stdout() -> impl Write {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         if is_closed(io::stdout()) {
-            eprintln!("nqueens: stdout is closed: what this command prints is lost");
+            eprintln!("nqueens: stdout was closed or is the null device: what this command prints is lost");
         }
     });
     Stdout(io::stdout().lock())
 }
 
-/// Whether a standard stream was closed when the program started. Before `main`, Rust then opens the null device in its place, for
-/// reading and writing; a shell that discards output (`> /dev/null`) opens it for writing.
+/// Whether a standard stream may have been closed when the program started. Before `main`, Rust then opens the null device in its
+/// place, for reading and writing. A shell that discards output (`> /dev/null`) opens it for writing, but Python does as Rust.
 fn is_closed(stream: impl AsFd) -> bool {
     let device = |stat: &Stat| (FileType::from_raw_mode(stat.st_mode), stat.st_rdev);
     let is_null =
