@@ -108,10 +108,15 @@ pub(crate) struct OutputFile {
     /// Replace an existing output file
     #[arg(long, requires = "output")]
     force: bool,
+
+    /// Whether it is its owner's alone, though the file that it replaces was open to others.
+    #[arg(skip)]
+    pub(crate) is_secret: bool,
 }
 
 impl OutputFile {
-    /// Opens it, for its owner alone; one that is replaced keeps its mode. An existing file is an error without `force`.
+    /// Opens it, for its owner alone; one that is replaced keeps its mode if it is no secret. An existing file is an error without
+    /// `force`.
     pub(crate) fn open(&self) -> anyhow::Result<Output> {
         let Some(path) = &self.output else { return Ok(Output::Stream(Box::new(stdout()))) };
         let open = || {
@@ -127,7 +132,7 @@ impl OutputFile {
             let mut part = path.file_name().unwrap_or_default().to_owned();
             part.push(".");
             let file = tempfile::Builder::new().prefix(&part).suffix(".part").tempfile_in(folder)?;
-            if let Some(there) = there {
+            if let Some(there) = there.filter(|_| !self.is_secret) {
                 file.as_file().set_permissions(there.permissions())?;
             }
             Ok(Output::File { file, path, replace: self.force })

@@ -48,7 +48,7 @@ pub(crate) struct CreateCommand {
 }
 
 impl CreateCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<()> {
+    pub(crate) fn execute(mut self) -> anyhow::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
         let token = self.token()?.map(|token| text(token.as_bytes())).transpose()?;
         let certificate = self.tls.pem()?.map(|pem| text(&pem)).transpose()?;
@@ -56,6 +56,7 @@ impl CreateCommand {
         // Looks at all of it; connects to nobody.
         block_on(async { join.client() })?;
         let text = serde_json::to_string_pretty(&join)? + "\n";
+        self.output.is_secret = true;
         self.output.write(&text)
     }
 

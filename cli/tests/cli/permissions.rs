@@ -81,6 +81,12 @@ fn a_file_that_was_opened_to_others_stays_open_to_them() {
     place.set_mode("report.html", 0o644);
     succeed(&mut under("077", &place, "report --db queens.db --html --output report.html --force"));
     assert_eq!(mode(&place.path("report.html")), 0o644);
+    // Only a secret never does.
+    let place = place.with_file("cluster.join", "");
+    place.set_mode("cluster.join", 0o644);
+    let create = "join create --coordinator http://127.0.0.1:1 --output cluster.join --force";
+    succeed(&mut under("000", &place, create));
+    assert_eq!(mode(&place.path("cluster.join")), 0o600);
 }
 
 #[test]
