@@ -1,5 +1,7 @@
 //! Fleets: real workers, by way of a batch system of three small scripts.
 
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 
 use crate::processes::{Background, Coordinator, eventually};
@@ -243,9 +245,12 @@ fn a_dry_run_submits_nothing() {
     let site = Site::new();
     site.submit("12 --job-states 20000 --replicate 0");
     let url = site.coordinator.url();
-    let shown = site.place.stdout(&format!(
-        "fleet command {COMMANDS} --dry-run --workers-max 3 --threads 2 --time-limit 2h --device 0,1 --join cluster.join --coordinator {url}"
-    ));
+    let dry_run = |more: &str| {
+        site.place.stdout(&format!(
+            "fleet command {COMMANDS} --dry-run --workers-max 3 --threads 2 --join cluster.join --coordinator {url} {more}"
+        ))
+    };
+    let shown = dry_run("--time-limit 2h --device 0,1");
     assert!(
         shown.contains("2 allocations would be submitted first") && shown.contains("worker --join /"),
         "{shown}"
@@ -255,6 +260,14 @@ fn a_dry_run_submits_nothing() {
         "{shown}"
     );
     assert!(!site.place.path("nqueens-fleet").exists());
+    // A fleet behind a link has the name of its folder, which need not be there yet.
+    let folder = site.place.path("").canonicalize().expect("a folder");
+    symlink(&folder, folder.join("link")).expect("a link");
+    let script = format!("SCRIPT={}/worker.sh ", folder.join("new/fleet").display());
+    let shown = dry_run("--dir link/new/fleet");
+    assert!(shown.contains(&script), "{shown}");
+    std::fs::create_dir_all(folder.join("new/fleet")).expect("a folder");
+    assert_eq!(dry_run("--dir link/new/fleet"), shown);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `nqueens fleet slurm` and `fleet command`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -112,6 +112,14 @@ impl CommandCommand {
     }
 }
 
+/// Where a folder is, or will be: its path without links.
+fn real(folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(folder)?;
+    let there = |above: &Path| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?));
+    let (above, below) = path.ancestors().find_map(there).context("the root is there")?;
+    Ok(above.components().chain(below.components()).collect())
+}
+
 impl FleetOptions {
     /// The script of the workers of a fleet in this folder.
     fn worker(&self, folder: PathBuf, time_limit: Option<String>) -> anyhow::Result<WorkerScript> {
@@ -135,7 +143,7 @@ impl FleetOptions {
     }
 
     fn start(&self, templates: Templates, time_limit: Option<String>) -> anyhow::Result<ExitCode> {
-        let worker = self.worker(std::path::absolute(&self.dir.dir)?, time_limit)?;
+        let worker = self.worker(real(&self.dir.dir)?, time_limit)?;
         let mut backend = CommandBackend { worker, templates };
         if self.dry_run {
             let demand = block_on(async { demand(&mut self.contact.client()?).await })?;
