@@ -172,7 +172,9 @@ impl FleetState {
         ended.sort_unstable();
         ended.truncate(ended.len().saturating_sub(ENDED_KEPT));
         let forgotten: Vec<_> = ended.into_iter().map(|(_, id)| id).collect();
-        self.allocations.retain(|id, _| !forgotten.contains(id));
+        for id in &forgotten {
+            self.allocations.remove(id);
+        }
         forgotten
     }
 }
