@@ -7,15 +7,13 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use clap::builder::ValueParser;
+use clap::builder::PossibleValuesParser;
 use nqueens_gpu::{Device, NoDevice};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::{PlanKind, fastest};
 use nqueens_worker::{Crew, WorkerError, prove, prove_device, proven_kernels};
 
-use crate::choices::one_of;
 use crate::engines::{ENGINES, device_crew, opencl};
 use crate::memory::Memory;
 use crate::output::speed;
@@ -28,33 +26,13 @@ enum DeviceChoice {
     These(BTreeSet<usize>),
 }
 
-/// An engine for the processor, or the one for devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EngineName {
-    Cpu(Kernel),
-    /// Devices, and no thread of the processor.
-    OpenCl,
-}
-
-impl FromStr for EngineName {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == nqueens_gpu::NAME { Ok(Self::OpenCl) } else { text.parse().map(Self::Cpu) }
-    }
-}
-
-fn names() -> ValueParser {
-    one_of::<EngineName>(Kernel::ALL.map(Kernel::name).into_iter().chain([nqueens_gpu::NAME]))
-}
-
 /// What a command counts with.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EngineOptions {
     /// Counting engine, which must pass a self-test on small boards; opencl counts on devices alone [default: the fastest
     /// that passes]
-    #[arg(long, value_parser = names())]
-    kernel: Option<EngineName>,
+    #[arg(long, value_parser = PossibleValuesParser::new(Kernel::ALL.map(Kernel::name).into_iter().chain([nqueens_gpu::NAME])))]
+    kernel: Option<String>,
 
     /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), or
     /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours [default: none; with --kernel
@@ -128,9 +106,9 @@ impl EngineOptions {
         plan: impl FnOnce(Kernel) -> PlanKind,
         tell: impl Fn(&str),
     ) -> anyhow::Result<Engines> {
-        let proof = match self.kernel {
-            Some(EngineName::OpenCl) => return Ok(Engines { kernel: None, crews: self.devices_alone()? }),
-            Some(EngineName::Cpu(kernel)) => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
+        let proof = match self.kernel.as_deref() {
+            Some(nqueens_gpu::NAME) => return Ok(Engines { kernel: None, crews: self.devices_alone()? }),
+            Some(kernel) => prove(ENGINES, kernel.parse()?).map_err(anyhow::Error::msg)?,
             None => proven_kernels(ENGINES).next().ok_or(WorkerError::NoEngine)?,
         };
         let beside = Crew::of_cpu(proof, threads);
@@ -247,12 +225,6 @@ mod tests {
     fn device(states_per_s: f64) -> Crew {
         let proof = Proof { kernel: Kernel::Scalar, states_per_s };
         Crew::of_cpu(proof, NonZeroUsize::MIN)
-    }
-
-    #[test]
-    fn engines_have_the_names_that_others_know() {
-        assert_eq!("opencl".parse(), Ok(EngineName::OpenCl));
-        assert_eq!("scalar".parse(), Ok(EngineName::Cpu(Kernel::Scalar)));
     }
 
     #[test]

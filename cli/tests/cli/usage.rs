@@ -63,7 +63,8 @@ fn what_makes_no_sense_is_told_and_begins_nothing() {
     assert!(place.files().is_empty(), "nothing is left behind");
     let kernels = place.run("bench --kernel luck").stderr;
     assert!(kernels.starts_with("error: invalid value 'luck' for '--kernel <KERNEL>'"), "{kernels}");
-    assert!(kernels.contains("[possible values: reference, scalar"), "{kernels}");
+    let possible = "[possible values: reference, scalar, portable, avx2, avx512, opencl]";
+    assert!(kernels.contains(possible), "{kernels}");
     let mut hidden = place.command("worker --coordinator http://head:7327 --name");
     let hidden = Outcome::of(hidden.arg("west\u{1b}[2J"));
     let why = "a worker name must be one line of printable characters, without U+001B\n";
