@@ -39,27 +39,6 @@ struct PieceFigures {
     seconds: f64,
 }
 
-/// Row sets of about the same work as those of every other stratum, in pieces of which two are drawn.
-///
-/// Row sets with as many white queens in even rows stand together, so the strata part those.
-struct WorkStratum {
-    orbits: Range<u64>,
-    /// Work of a piece.
-    states: u64,
-}
-
-impl WorkStratum {
-    fn len(&self) -> u64 {
-        self.orbits.end - self.orbits.start
-    }
-
-    /// A piece with an orbit that is drawn.
-    fn draw(&self, sets: &RowSets, random: &mut Random) -> Range<u64> {
-        let piece = sets.piece(self.orbits.start + random.below(self.len()), self.states);
-        piece.start.max(self.orbits.start)..piece.end.min(self.orbits.end)
-    }
-}
-
 /// Estimated states that a core multiplies in a second, roughly: how much is sampled is to depend on nothing that differs
 /// from run to run.
 const fn states_per_s(kernel: Kernel) -> u64 {
@@ -149,11 +128,13 @@ impl Sampling {
         // Orbits that are counted together are best sampled together.
         let together = sets.work(&sets.together(sets.len() / 2));
         let number = (sampled / (2 * together)).clamp(STRATA_MIN, STRATA_MAX);
-        let mut strata = Vec::new();
+        // Orbits of about the same work, in pieces of which two are drawn. Row sets with as many white queens in even rows stand
+        // together, so the strata part those.
+        let mut strata = Vec::<Range<u64>>::new();
         let mut from = 0;
         while from < sets.len() {
             let end = sets.cut(from, all.div_ceil(number));
-            strata.push(WorkStratum { orbits: from..end, states: sampled / (2 * number) });
+            strata.push(from..end);
             from = end;
         }
         let each = to_f64(strata.len() as u64);
@@ -167,13 +148,17 @@ impl Sampling {
                 let mut random = Random::series(self.seed, u32::try_from(at)?);
                 let mut pair = [PieceFigures::default(); 2];
                 for draw in &mut pair {
-                    let piece = stratum.draw(sets, &mut random);
+                    // With an orbit that is drawn.
+                    let orbit = stratum.start + random.below(stratum.end - stratum.start);
+                    let piece = sets.piece(orbit, sampled / (2 * number));
+                    let piece = piece.start.max(stratum.start)..piece.end.min(stratum.end);
                     let unit = Unit::RowSets(sets.n(), piece.clone());
                     let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
-                    let share = to_f64(sets.work(&stratum.orbits)) / to_f64(sets.work(&piece));
+                    let share = to_f64(sets.work(stratum)) / to_f64(sets.work(&piece));
                     *draw = PieceFigures {
                         // A piece is drawn as often as it has orbits.
-                        solutions: each * to_f64(stratum.len()) / to_f64(piece.end - piece.start)
+                        solutions: each * to_f64(stratum.end - stratum.start)
+                            / to_f64(piece.end - piece.start)
                             * to_f64(tally.counts.solutions),
                         states: each * share * to_f64(tally.states),
                         seconds: each * share * seconds,
