@@ -1,17 +1,14 @@
 //! TLS: certificates from files, and the one that a coordinator makes for itself.
 
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::Access;
+use nqueens_fleet::folder::replace;
 use nqueens_proto::ClientTls;
 use nqueens_proto::tls::{InvalidPem, certificates, is_for, is_host, private_key};
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair};
-use tempfile::NamedTempFile;
 use time::{Duration, OffsetDateTime};
 use tracing::info;
 
@@ -112,21 +109,8 @@ fn make(certificate: &Path, key: &Path, hosts: impl Iterator<Item = String>) -> 
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let pair = KeyPair::generate()?;
     // In this order: a key without a certificate is made again.
-    store(key, &pair.serialize_pem(), 0o600)?;
-    store(certificate, &params.self_signed(&pair)?.pem(), 0o644)
-}
-
-/// Stores a file, whole or not at all; nobody else can read it before it has its mode.
-fn store(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || {
-        let mut file = NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().set_permissions(Permissions::from_mode(mode))?;
-        file.as_file().sync_all()?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    write().with_context(|| path.display().to_string())
+    replace(key, &pair.serialize_pem(), 0o600)?;
+    Ok(replace(certificate, &params.self_signed(&pair)?.pem(), 0o644)?)
 }
 
 /// The names by which this machine is likely to be reached.

@@ -10,9 +10,9 @@
 //! DIR/spool/         a spool for each allocation
 //! ```
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -84,8 +84,8 @@ impl FleetFolder {
 
     /// Begins a life of the fleet with these settings, as the last one left it.
     pub fn begin(&self, settings: &FleetSettings) -> io::Result<()> {
-        self.replace("worker.sh", settings.backend.worker.script().as_bytes())?;
-        self.replace("settings.json", &serde_json::to_vec_pretty(settings)?)?;
+        replace(&self.0.join("worker.sh"), &settings.backend.worker.script(), 0o600)?;
+        replace(&self.0.join("settings.json"), &serde_json::to_string_pretty(settings)?, 0o600)?;
         self.change(FleetState::begin)
     }
 
@@ -110,18 +110,6 @@ impl FleetFolder {
         serde_json::from_str(&text).map_err(|error| at(&path)(error.into()))
     }
 
-    /// A power cut leaves the old file or the new one. Whoever reads one bit by bit, as shells do, reads on in the old one.
-    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let path = self.0.join(name);
-        let write = || {
-            let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
-            temporary.write_all(content)?;
-            temporary.as_file().sync_all()?;
-            temporary.persist(&path).map(drop).map_err(|error| error.error)
-        };
-        write().map_err(at(&path))
-    }
-
     fn lock_file(&self, name: &str) -> io::Result<File> {
         let path = self.0.join(name);
         let options = File::options().create(true).truncate(false).write(true).mode(0o600).clone();
@@ -138,10 +126,24 @@ impl StateStore for FleetFolder {
         let before = state.clone();
         let answer = change(&mut state);
         if state != before {
-            self.replace("state.json", &serde_json::to_vec_pretty(&state)?)?;
+            replace(&self.0.join("state.json"), &serde_json::to_string_pretty(&state)?, 0o600)?;
         }
         Ok(answer)
     }
+}
+
+/// A power cut leaves the old file or the new one. Whoever reads one bit by bit, as shells do, reads on in the old one. Nobody else
+/// can read the new one before it has its mode.
+pub fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(text.as_bytes())?;
+        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(at(path))
 }
 
 /// An error with the file that it is about.
