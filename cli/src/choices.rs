@@ -80,20 +80,12 @@ impl Splitting {
     }
 }
 
-/// How large a plan may be.
+/// How totals are confirmed, and how large a plan may be.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct JobsMax {
-    /// Maximum number of jobs of a run; plans with more are refused, because each job is kept in memory
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max, help_heading = LIMITS)]
-    pub(crate) jobs_max: u32,
-}
-
-/// How totals are confirmed.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct ConfirmingOptions {
+pub(crate) struct RunRules {
     /// Number of second counts and recounts that must agree before a total without a published count is confirmed
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().checks_min, help_heading = CHECKS)]
-    pub(crate) checks_min: u32,
+    checks_min: u32,
 
     /// How many of them must be recounts by the coordinator: 60 find a share of 5 % of wrong results with 95 % probability
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Policy::default().recounts_min, help_heading = CHECKS)]
@@ -102,9 +94,17 @@ pub(crate) struct ConfirmingOptions {
     /// Confirm totals as if no counts were published: a rehearsal for boards beyond N = 27
     #[arg(long, help_heading = CHECKS)]
     unpublished: bool,
+
+    /// Maximum number of jobs of a run; plans with more are refused, because each job is kept in memory
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max, help_heading = LIMITS)]
+    jobs_max: u32,
 }
 
-impl ConfirmingOptions {
+impl RunRules {
+    pub(crate) fn timing(&self) -> Timing {
+        Timing { jobs_max: self.jobs_max, checks_min: self.checks_min, ..Timing::default() }
+    }
+
     /// Numbers of a coordinator that is to recount, or not.
     pub(crate) fn policy(&self, arbiter: bool) -> Policy {
         Policy { arbiter, recounts_min: self.recounts_min, published: !self.unpublished, ..Policy::default() }

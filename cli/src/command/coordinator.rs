@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use super::report;
 use crate::backups::Backups;
 use crate::build::BUILD;
-use crate::choices::{ConfirmingOptions, JobsMax};
+use crate::choices::RunRules;
 use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CHECKS, CONNECTION, LIMITS};
 use crate::ledger_file;
@@ -79,9 +79,6 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, help_heading = CHECKS)]
     no_recounts: bool,
 
-    #[command(flatten)]
-    confirming: ConfirmingOptions,
-
     /// Lease duration: a worker without a heartbeat for this long loses its jobs
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60, help_heading = LIMITS)]
     lease_seconds: u32,
@@ -108,7 +105,7 @@ pub(crate) struct CoordinatorCommand {
     workers_max: u32,
 
     #[command(flatten)]
-    jobs_max: JobsMax,
+    rules: RunRules,
 
     #[command(flatten)]
     limits: ListenerLimits,
@@ -134,15 +131,9 @@ impl CoordinatorCommand {
             lease_ms: 1_000 * u64::from(self.lease_seconds),
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             workers_max: self.workers_max as usize,
-            ..self.confirming.policy(!self.no_recounts)
+            ..self.rules.policy(!self.no_recounts)
         };
-        Timing {
-            policy,
-            disk_reserve: self.disk_reserve.0,
-            jobs_max: self.jobs_max.jobs_max,
-            checks_min: self.confirming.checks_min,
-            ..Timing::default()
-        }
+        Timing { policy, disk_reserve: self.disk_reserve.0, ..self.rules.timing() }
     }
 
     async fn serve(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {

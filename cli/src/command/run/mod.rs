@@ -26,7 +26,7 @@ use self::end::{RunEnd, TakenUp};
 use self::here::Here;
 use crate::board::Board;
 use crate::build::BUILD;
-use crate::choices::{ConfirmingOptions, JobsMax, Splitting, Threads};
+use crate::choices::{RunRules, Splitting, Threads};
 use crate::engine_options::{EngineOptions, Engines, plan_beside_gpus};
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
@@ -63,10 +63,7 @@ pub(crate) struct RunCommand {
     json: Json,
 
     #[command(flatten)]
-    confirming: ConfirmingOptions,
-
-    #[command(flatten)]
-    jobs_max: JobsMax,
+    confirming: RunRules,
 }
 
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
@@ -120,13 +117,7 @@ impl RunCommand {
     fn timing(&self) -> Timing {
         // There is nobody else who could count a job, however long it takes.
         let policy = Policy { beat_ms: BEAT_MS, lease_age_ms: u64::MAX, ..self.confirming.policy(false) };
-        Timing {
-            policy,
-            jobs_max: self.jobs_max.jobs_max,
-            checks_min: self.confirming.checks_min,
-            sync_every: SYNC_EVERY,
-            ..Timing::default()
-        }
+        Timing { policy, sync_every: SYNC_EVERY, ..self.confirming.timing() }
     }
 
     fn interrupted(&self) -> ExitCode {
