@@ -2,7 +2,6 @@
 
 use std::iter;
 use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -11,11 +10,10 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_model::operator::Outcome;
 
-use crate::engines::ENGINES;
+use crate::engines::{on_threads, solver};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardCount {
@@ -41,21 +39,14 @@ pub(crate) fn count(
     let share = if kind == PlanKind::Colours { 1 } else { threads };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let jobs = Mutex::new(plan.jobs());
-    let work = |engine: &str| {
-        let engine =
-            ENGINES(engine).with_context(|| format!("this machine can't run the {engine} kernel"))?;
+    let found = on_threads(engines.iter(), |engine| {
         let jobs = iter::from_fn(|| jobs.lock().expect("no thread panics with it").next());
-        let mut solver = Solver::new(engine, memory_max / threads);
+        let mut solver = solver(engine, memory_max / threads)?;
         let counted = solver.count_jobs(jobs, &Control::default());
         counted.map_err(|stopped| match solver.fault() {
             Some(fault) => anyhow::Error::msg(fault.to_owned()),
             None => stopped.into(),
         })
-    };
-    let found: Vec<_> = thread::scope(|scope| {
-        let started: Vec<_> = engines.iter().map(|engine| scope.spawn(|| work(engine))).collect();
-        let ended = started.into_iter().map(|thread| thread.join().expect("a counting thread panicked"));
-        ended.collect::<anyhow::Result<_>>()
     })?;
     let elapsed = begun.elapsed();
     let (mut totals, mut states) = (Totals::default(), 0);

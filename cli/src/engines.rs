@@ -2,13 +2,15 @@
 
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
+use anyhow::Context;
 use nqueens_fleet::process::run;
 use nqueens_gpu::{Device, Found, NoDevice};
 use nqueens_kernel::engine::{Engine, Factory, cpu};
 use nqueens_kernel::plan::PlanKind;
+use nqueens_kernel::solver::Solver;
 use nqueens_model::name;
 use nqueens_worker::{Crew, prove_device};
 use tracing::error;
@@ -27,6 +29,24 @@ fn make(name: &str) -> Option<Box<dyn Engine>> {
     nqueens_gpu::engine(*device, host_threads())
         .inspect_err(|fault| error!(engine = name, device = device.name(), %fault, "a device can't be used"))
         .ok()
+}
+
+/// A solver with the engine of this name, and memory for its tables.
+pub(crate) fn solver(engine: &str, memory_max: u64) -> anyhow::Result<Solver> {
+    let engine = ENGINES(engine).with_context(|| format!("this machine can't run the {engine} kernel"))?;
+    Ok(Solver::new(engine, memory_max))
+}
+
+/// What becomes of each of these on a thread of its own.
+pub(crate) fn on_threads<What: Send, T: Send>(
+    all: impl Iterator<Item = What>,
+    work: impl Fn(What) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let work = &work;
+    thread::scope(|scope| {
+        let started: Vec<_> = all.map(|what| scope.spawn(move || work(what))).collect();
+        started.into_iter().map(|thread| thread.join().expect("a counting thread panicked")).collect()
+    })
 }
 
 /// Threads that make work for a device. They wait for it most of the time.

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::plan::PlanKind;
@@ -12,7 +11,7 @@ use nqueens_kernel::sampling::{Descent, Sampler};
 use nqueens_kernel::solver::Solver;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::engines::ENGINES;
+use crate::engines::solver;
 
 /// Large enough that engines are as fast on such pieces as on jobs.
 const STATES_MEASURED: u64 = 100_000_000;
@@ -23,9 +22,7 @@ pub(crate) const TIME: Duration = Duration::from_millis(300);
 
 /// States that a thread counts in a second of processor time, as `nqueens estimate 18 --plan border` has it.
 pub(crate) fn speed(kernel: Kernel) -> anyhow::Result<f64> {
-    let engine =
-        ENGINES(kernel.name()).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
-    let mut solver = Solver::new(engine, 0);
+    let mut solver = solver(kernel.name(), 0)?;
     let sampler = Sampler::new(BoardSize::new(BOARD)?, PlanKind::Border);
     let (states, seconds) = count_pieces(&sampler, &mut solver, Random::series(1, 0), TIME)?;
     Ok(states / seconds)
@@ -74,7 +71,7 @@ mod tests {
     #[test]
     fn at_least_one_piece_is_counted() {
         let sampler = Sampler::new(BoardSize::new(14).unwrap(), PlanKind::Border);
-        let mut solver = Solver::new(ENGINES(Kernel::best().name()).unwrap(), 0);
+        let mut solver = solver(Kernel::best().name(), 0).unwrap();
         let found = count_pieces(&sampler, &mut solver, Random::series(1, 0), Duration::ZERO).unwrap();
         assert!(found.0 > 0.0 && found.1 > 0.0, "{found:?}");
     }

@@ -1,10 +1,9 @@
 //! Samples and measures on this machine's threads.
 
 use std::num::NonZeroUsize;
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use indicatif::ProgressBar;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
@@ -16,7 +15,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_model::operator::Interval;
 use serde::Serialize;
 
-use crate::engines::ENGINES;
+use crate::engines::{on_threads, solver};
 use crate::measuring::{BOARD, TIME, count_pieces};
 use crate::progress::begin;
 
@@ -105,9 +104,7 @@ impl Sampling {
     }
 
     fn solver(&self) -> anyhow::Result<Solver> {
-        let missing = || format!("this machine can't run the {} kernel", self.kernel);
-        let memory_max = self.memory_max / self.threads.get() as u64;
-        Ok(Solver::new(ENGINES(self.kernel.name()).with_context(missing)?, memory_max))
+        solver(self.kernel.name(), self.memory_max / self.threads.get() as u64)
     }
 
     /// What each thread makes of its number and its solver.
@@ -115,12 +112,7 @@ impl Sampling {
         &self,
         work: impl Fn(usize, &mut Solver) -> anyhow::Result<T> + Sync,
     ) -> anyhow::Result<Vec<T>> {
-        let work = &work;
-        thread::scope(|scope| {
-            let thread = |number| scope.spawn(move || work(number, &mut self.solver()?));
-            let started: Vec<_> = (0..self.threads.get()).map(thread).collect();
-            started.into_iter().map(|thread| thread.join().expect("a sampling thread panicked")).collect()
-        })
+        on_threads(0..self.threads.get(), |number| work(number, &mut self.solver()?))
     }
 
     /// The pieces that a thread takes.
