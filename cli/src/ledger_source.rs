@@ -1,6 +1,6 @@
 //! A run in a database file, opened for reading only.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -14,22 +14,14 @@ use crate::target::read;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LedgerSource {
     /// Run id, as listed by 'nqueens status', or its first digits [default: the only run in the database]
-    run: Option<RunPrefix>,
+    pub(crate) run: Option<RunPrefix>,
 
     /// Database file; a coordinator may be using it
     #[arg(long, value_name = "PATH")]
-    db: PathBuf,
+    pub(crate) db: PathBuf,
 }
 
 impl LedgerSource {
-    pub(crate) fn new(run: Option<RunPrefix>, db: PathBuf) -> Self {
-        Self { run, db }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.db
-    }
-
     /// Opens the database, finds the run, looks at it, and lets go of the database.
     pub(crate) async fn read<T>(
         &self,

@@ -94,7 +94,7 @@ impl VerifyCommand {
                 misuse(format_args!("with --db or NQUEENS_DB, name a run: {error}")).exit()
             })
         });
-        Some(LedgerSource::new(run, db))
+        Some(LedgerSource { run, db })
     }
 
     fn file(&self, mut sample: Sample, control: &Control) -> anyhow::Result<(Report, Sample)> {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use nqueens_coordinator::{Effort, JobState, Reader, RunRow, Sums};
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::line::LedgerResult;
 use nqueens_evidence::sample::Sample;
+use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::operator::{Moment, RunState, RunStatus, Worker};
 use nqueens_web::MAP_CELLS;
@@ -72,17 +72,12 @@ impl WorkSums {
     }
 
     pub(super) fn core_hours(&self) -> f64 {
-        self.cpu().as_secs_f64() / 3600.0
-    }
-
-    pub(super) fn cpu(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.cpu_us).unwrap_or(u64::MAX))
+        to_f64(self.cpu_us) / 3.6e9
     }
 
     /// Of one processor.
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub(super) fn states_per_s(&self) -> f64 {
-        self.states as f64 * 1e6 / self.cpu_us.max(1) as f64
+        to_f64(self.states) * 1e6 / to_f64(self.cpu_us.max(1))
     }
 }
 

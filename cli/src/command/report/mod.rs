@@ -42,7 +42,7 @@ pub(super) async fn html(reader: &Reader, run: &RunRow) -> anyhow::Result<String
 impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
-        facts.db = Some(self.source.path().to_owned());
+        facts.db = Some(self.source.db);
         let text = if self.html { page(&facts) } else { markdown(&Report::new(&facts)) };
         self.output.write(&text)?;
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
