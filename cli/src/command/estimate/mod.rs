@@ -3,7 +3,6 @@
 mod colours;
 mod sample;
 
-use std::io;
 use std::process::ExitCode;
 use std::thread;
 
@@ -17,7 +16,6 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
 use rustix::time::ClockId;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::choices::{Threads, kernels, plan_kind, plans, runnable};
@@ -26,7 +24,7 @@ use crate::measuring::processor_time;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, quantity, thousands};
 use crate::progress::text_bar;
-use sample::{Sampling, SpeedSource, WorkEstimate, interval};
+use sample::{Sampling, SpeedSource, interval};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -78,29 +76,6 @@ fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| format!("a speed is at least 1 state per second, such as 1.5e9, not '{text}'"))
 }
 
-/// All that is said of a board, in JSON.
-#[derive(Serialize)]
-struct Outlook {
-    n: u32,
-    plan: &'static str,
-    kernel: &'static str,
-    samples: u32,
-    seed: u64,
-    total: Interval,
-    /// By a sample of row sets, for plan `colours`.
-    total_by_row_sets: Option<Interval>,
-    published: Option<String>,
-    #[serde(flatten)]
-    work: WorkEstimate,
-    threads_total: u32,
-    /// From begin to end, if all threads always have work.
-    wall_hours: Interval,
-    jobs: u64,
-    database_bytes: u64,
-    /// Processor time of this estimate.
-    spent_s: f64,
-}
-
 impl EstimateCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let sampling = Sampling {
@@ -128,55 +103,55 @@ impl EstimateCommand {
         drop(sampling);
         let (total, by_row_sets, work) = sampled?;
         let threads_total = self.threads_total.unwrap_or(u32::try_from(self.threads.number().get())?);
-        let outlook = Outlook {
-            n: n.get(),
-            plan: kind.name(),
-            kernel: kernel.name(),
-            samples: self.samples,
-            seed: self.seed,
-            total: interval(total),
-            total_by_row_sets: by_row_sets.map(interval),
-            published: published(n).map(|known| known.total.to_string()),
-            threads_total,
-            wall_hours: work.core_hours.map(|hours| hours / f64::from(threads_total)),
-            work,
-            jobs,
-            database_bytes,
-            spent_s: processor_time(ClockId::ProcessCPUTime).as_secs_f64(),
-        };
+        let (total, by_row_sets) = (interval(total), by_row_sets.map(interval));
+        let published = published(n).map(|known| known.total);
+        // From begin to end, if all threads always have work.
+        let wall_hours = work.core_hours.map(|hours| hours / f64::from(threads_total));
+        // This estimate's own.
+        let spent_s = processor_time(ClockId::ProcessCPUTime).as_secs_f64();
         if self.json.json {
-            print_line(json!(outlook))?;
-        } else {
-            outlook.print()?;
+            print_line(json!({
+                "n": n.get(),
+                "plan": kind.name(),
+                "kernel": kernel.name(),
+                "samples": self.samples,
+                "seed": self.seed,
+                "total": total,
+                "total_by_row_sets": by_row_sets,
+                "published": published.map(|total| total.to_string()),
+                "states": work.states,
+                "states_per_s": work.states_per_s,
+                "speed_from": work.speed_from,
+                "scaled_from_n": work.scaled_from_n,
+                "core_hours": work.core_hours,
+                "threads_total": threads_total,
+                "wall_hours": wall_hours,
+                "jobs": jobs,
+                "database_bytes": database_bytes,
+                "spent_s": spent_s,
+            }))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-impl Outlook {
-    fn print(&self) -> io::Result<()> {
-        let speed = numbers::speed(self.work.states_per_s);
-        let source = if self.work.speed_from == SpeedSource::Given { "as given" } else { "measured here" };
+        let speed = numbers::speed(work.states_per_s);
+        let source = if work.speed_from == SpeedSource::Given { "as given" } else { "measured here" };
         let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
-        let wall = self.wall_hours.map(|hours| hours * 3_600.0).describe_time();
+        let wall = wall_hours.map(|hours| hours * 3_600.0).describe_time();
         let lines = [
-            ("solutions", Some(describe(self.total))),
-            ("by row sets", self.total_by_row_sets.map(describe)),
-            ("published", self.published.as_ref().map(thousands)),
-            ("states", Some(describe(self.work.states))),
+            ("solutions", Some(describe(total))),
+            ("by row sets", by_row_sets.map(describe)),
+            ("published", published.map(thousands)),
+            ("states", Some(describe(work.states))),
             ("speed", Some(format!("{speed} per thread, {source}"))),
-            (
-                "assumed",
-                self.work.scaled_from_n.map(|from| format!("states scaled up from N = {from}, {how}")),
-            ),
-            ("core-hours", Some(hours(self.work.core_hours))),
-            ("wall time", Some(format!("{wall} on {}, fully busy", counted(self.threads_total, "thread")))),
-            ("jobs", Some(thousands(self.jobs))),
-            ("database", Some(format!("about {}", ByteSize(self.database_bytes).display().si()))),
-            ("estimated", Some(format!("in {} of processor time", numbers::duration(self.spent_s)))),
+            ("assumed", work.scaled_from_n.map(|from| format!("states scaled up from N = {from}, {how}"))),
+            ("core-hours", Some(hours(work.core_hours))),
+            ("wall time", Some(format!("{wall} on {}, fully busy", counted(threads_total, "thread")))),
+            ("jobs", Some(thousands(jobs))),
+            ("database", Some(format!("about {}", ByteSize(database_bytes).display().si()))),
+            ("estimated", Some(format!("in {} of processor time", numbers::duration(spent_s)))),
         ];
         let mut told = lines.into_iter().filter_map(|(what, how)| Some((what, how?)));
-        told.try_for_each(|(what, how)| print_line(format_args!("{what:<14}{how}")))
+        told.try_for_each(|(what, how)| print_line(format_args!("{what:<14}{how}")))?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

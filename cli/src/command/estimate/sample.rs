@@ -30,7 +30,6 @@ pub(super) struct Sampling {
 }
 
 /// What there is to do, and how fast it is done.
-#[derive(Serialize)]
 pub(super) struct WorkEstimate {
     /// What the plan's jobs visit, by the engine's own count.
     pub(super) states: Interval,
