@@ -16,7 +16,7 @@ use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::cells::{file_stem, subject};
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunState, RunStatus, Submission};
+use nqueens_model::operator::{RunState, Submission};
 use nqueens_proto::random_bytes;
 use nqueens_worker::{Config, Crew, work};
 use tokio::sync::{oneshot, watch};
@@ -104,7 +104,7 @@ impl RunCommand {
             () = stopped(told.clone()) => return Ok(self.interrupted()),
         };
         debug!(kernel = engines.names(), "database is open, engine passed its self-test");
-        let outcome = self.end(&coordinator, &engines, told).await;
+        let outcome = self.finish(&coordinator, &engines, told).await;
         debug!("run has ended");
         coordinator.close().await;
         if let Some(end) = outcome? {
@@ -128,26 +128,13 @@ impl RunCommand {
         ExitCode::from(INTERRUPTED)
     }
 
-    /// The end of the run; `None` if it was interrupted.
-    async fn end(
-        &self,
-        coordinator: &Coordinator,
-        engines: &Engines,
-        told: SignalReceiver,
-    ) -> anyhow::Result<Option<RunEnd>> {
-        let Some((run, taken_up)) = self.finish(coordinator, engines, told).await? else { return Ok(None) };
-        let reader = coordinator.operator().reader();
-        let effort = reader.effort(&reader.run(run.progress.run).await?).await?;
-        Ok(Some(RunEnd { run, effort, taken_up, threads: self.threads.number().get() }))
-    }
-
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.
     async fn finish(
         &self,
         coordinator: &Coordinator,
         engines: &Engines,
         told: SignalReceiver,
-    ) -> anyhow::Result<Option<(RunStatus, TakenUp)>> {
+    ) -> anyhow::Result<Option<RunEnd>> {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
@@ -158,15 +145,20 @@ impl RunCommand {
             run = planning => run?,
             () = stopped(told.clone()) => return Ok(None),
         };
-        let id = run.id;
+        let (id, operator) = (run.id, coordinator.operator());
+        let end = async |taken_up| {
+            let (run, reader) = (operator.run(id).await?, operator.reader());
+            let effort = reader.effort(&reader.run(id).await?).await?;
+            Ok(Some(RunEnd { run, effort, taken_up, threads: self.threads.number().get() }))
+        };
         if run.state == RunState::Done {
-            return Ok(Some((coordinator.operator().run(id).await?, TakenUp::Done)));
+            return end(TakenUp::Done).await;
         }
         if run.state == RunState::Paused {
-            coordinator.operator().set_run_state(id, RunState::Active).await?;
+            operator.set_run_state(id, RunState::Active).await?;
         }
         debug!(run = %id, "run is planned");
-        let before = coordinator.operator().watch().borrow().run(id).cloned();
+        let before = operator.watch().borrow().run(id).cloned();
         let taken_up = match before.filter(|run| run.sums.done > 0) {
             Some(run) => {
                 let (done, jobs) = (thousands(run.sums.done), thousands(run.jobs));
@@ -178,11 +170,12 @@ impl RunCommand {
             }
             None => TakenUp::New,
         };
-        coordinator.operator().ask(release_all()).await.map_err(anyhow::Error::new)?;
-        tokio::select! {
-            end = self.drive(coordinator, id, engines.crews.clone(), told) => Ok(end?.map(|run| (run, taken_up))),
-            never = progress::show(id, coordinator.operator().watch()) => match never {},
-        }
+        operator.ask(release_all()).await.map_err(anyhow::Error::new)?;
+        let is_done = tokio::select! {
+            is_done = self.drive(coordinator, id, engines.crews.clone(), told) => is_done?,
+            never = progress::show(id, operator.watch()) => match never {},
+        };
+        if is_done { end(taken_up).await } else { Ok(None) }
     }
 
     /// The run that the database holds already, if it is the one that was asked for.
@@ -220,14 +213,14 @@ impl RunCommand {
         }
     }
 
-    /// Counts with a worker in this process until the run is done; `None` if it was interrupted.
+    /// Counts with a worker in this process until the run is done; false if it was interrupted.
     async fn drive(
         &self,
         coordinator: &Coordinator,
         id: RunId,
         crews: Vec<Crew>,
         told: SignalReceiver,
-    ) -> anyhow::Result<Option<RunStatus>> {
+    ) -> anyhow::Result<bool> {
         let (stop_working, working_stopped) = oneshot::channel::<()>();
         let worker = Config {
             name: "this process".to_owned(),
@@ -264,7 +257,7 @@ impl RunCommand {
         if !working.is_finished() {
             working.await.context("the worker panicked")??;
         }
-        Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
+        end
     }
 }
 
