@@ -33,7 +33,6 @@ mod output;
 mod permissions;
 mod progress;
 mod runtime;
-mod sampling;
 mod signals;
 mod target;
 mod time;
