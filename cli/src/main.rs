@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod backups;
 mod bfile;
 mod board;
 mod build;
@@ -23,7 +22,6 @@ mod headings;
 mod join;
 mod ledger_file;
 mod ledger_source;
-mod limits;
 mod machine;
 mod manual;
 mod measuring;

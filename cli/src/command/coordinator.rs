@@ -1,8 +1,10 @@
 //! `nqueens coordinator`: runs a coordinator.
 
+use std::fs::{self, DirBuilder, DirEntry};
 use std::future::pending;
-use std::io::{PipeWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, ErrorKind, PipeWriter, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +12,28 @@ use std::time::Duration;
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
-use nqueens_coordinator::{Access, Coordinator, Door, Error, Policy, Reader, RunRow, Timing, listen};
+use jiff::Timestamp;
+use nqueens_coordinator::{
+    Access, CallerLimits, Coordinator, Door, Error, Policy, Rate, Reader, RunRow, Timing, backup, listen,
+};
 use nqueens_model::PROGRESS;
 use nqueens_model::operator::Progress;
 use nqueens_web::{Document, pages};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::report;
-use crate::backups::Backups;
 use crate::build::BUILD;
 use crate::choices::RunRules;
 use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CHECKS, CONNECTION, LIMITS};
 use crate::ledger_file;
-use crate::limits::{ListenerLimits, files_max};
 use crate::memory::size;
 use crate::output::print_line;
 use crate::signals::{END_WITHIN, Signal, SignalReceiver, signals, stopped};
+use crate::time::duration;
 use crate::tls::CoordinatorTls;
 use crate::token;
 
@@ -227,4 +232,141 @@ fn write_document(
         }
         Ok(())
     })
+}
+
+/// Open files beside connections: the database, its log, its readers, and what the runtime has.
+const FILES_RESERVED: u64 = 100;
+
+/// Of the other files one in so many is for unauthenticated connections, at least.
+const UNAUTHENTICATED_SHARE: usize = 8;
+
+/// Limits on connections and calls.
+#[derive(Clone, Copy, Debug, Args)]
+struct ListenerLimits {
+    /// Maximum number of connections with an allowed call, three quarters of them under one token; each worker uses one
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000, help_heading = LIMITS)]
+    connections_max: u32,
+
+    /// Close connections that are still unauthenticated after this time
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10, help_heading = LIMITS)]
+    first_call_seconds: u32,
+
+    /// Maximum calls per second on one connection
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000, help_heading = LIMITS)]
+    calls_per_second: u32,
+
+    /// Maximum worker registrations per hour under one token; each start of a worker is one
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
+    registrations_per_hour: u32,
+
+    /// Close connections that do not read a response within this time
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60, help_heading = LIMITS)]
+    answer_seconds: u32,
+}
+
+impl ListenerLimits {
+    /// The limits, with no more connections than this process may open files.
+    fn within(self, files_max: u64) -> CallerLimits {
+        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
+        let (limits, wanted) = (CallerLimits::default(), self.connections_max as usize);
+        let connections = wanted.min(most - most / UNAUTHENTICATED_SHARE);
+        if connections < wanted {
+            warn!(
+                connections_max = self.connections_max,
+                files_max,
+                "fewer connections than --connections-max because this process may open no more files; raise its limit \
+                 (ulimit -Hn, or LimitNOFILE= in the systemd unit)"
+            );
+        }
+        CallerLimits {
+            connections,
+            unauthenticated: limits.unauthenticated.min(most - connections).max(1),
+            first_call: Duration::from_secs(self.first_call_seconds.into()),
+            calls: Rate::a_second(self.calls_per_second),
+            registrations: Rate::an_hour(self.registrations_per_hour),
+            write_timeout: Duration::from_secs(self.answer_seconds.into()),
+        }
+    }
+}
+
+/// Has the system let this process open as many files as it ever will; says how many.
+fn files_max() -> anyhow::Result<u64> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .context("raising the limit of open files")?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}
+
+/// As many stay.
+const KEPT: usize = 3;
+
+#[derive(Clone, Debug, Args)]
+struct Backups {
+    /// Time between two backups
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m", requires = "backup_dir")]
+    backup_every: Duration,
+
+    /// Folder, best on another disk, for checked copies of the database: the last three stay. Each coordinator needs its own
+    #[arg(long, value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
+}
+
+impl Backups {
+    /// Makes the folder, if backups are wanted. Not the folders above it: a disk may not be mounted.
+    fn prepare(&self) -> anyhow::Result<()> {
+        let Some(folder) = &self.backup_dir else { return Ok(()) };
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            made => made.with_context(|| format!("the folder for backups, {}", folder.display())),
+        }
+    }
+
+    /// Copies the database at this interval, if that is wanted. After a start, the first copy waits for its turn, too: who
+    /// starts again and again does not lose the older ones.
+    async fn make(self, database: PathBuf) {
+        let Some(folder) = self.backup_dir else { return };
+        let age = |backup: &PathBuf| backup.metadata().ok()?.modified().ok()?.elapsed().ok();
+        let newest = backups(&database, &folder).ok().and_then(|backups| age(backups.last()?));
+        let mut wait = newest.map_or(Duration::ZERO, |age| self.backup_every.saturating_sub(age));
+        loop {
+            tokio::time::sleep(wait).await;
+            match back_up(&database, &folder).await {
+                Ok(made) => info!(backup = %made.display(), "the database is backed up"),
+                Err(error) => error!("the database is not backed up: {error:#}"),
+            }
+            wait = self.backup_every;
+        }
+    }
+}
+
+/// Makes one, then removes those that are too many.
+async fn back_up(database: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    let to = folder.join(format!("{}{}.db", prefix(database), Timestamp::now().strftime("%Y%m%dT%H%M%SZ")));
+    backup(database, &to).await?;
+    // Where the clock was set back, the newest is not the last by name.
+    let mut others = backups(database, folder)?;
+    others.retain(|backup| *backup != to);
+    for old in &others[..others.len().saturating_sub(KEPT - 1)] {
+        fs::remove_file(old).with_context(|| format!("removing {}", old.display()))?;
+    }
+    Ok(to)
+}
+
+/// How names of backups of this database begin.
+fn prefix(database: &Path) -> String {
+    format!("{}-", database.file_stem().unwrap_or_default().display())
+}
+
+/// The backups of this database in a folder, oldest first. Other files there are nobody's business.
+fn backups(database: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let prefix = prefix(database);
+    let is_backup = |name: &str| {
+        let time = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix("Z.db"));
+        time.is_some_and(|time| time.len() == 15 && time.chars().all(|c| c.is_ascii_digit() || c == 'T'))
+    };
+    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    let named = entries.iter().filter(|entry| entry.file_name().to_str().is_some_and(is_backup));
+    let mut backups: Vec<_> = named.map(DirEntry::path).collect();
+    backups.sort_unstable();
+    Ok(backups)
 }
