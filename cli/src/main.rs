@@ -8,7 +8,6 @@
 mod bfile;
 mod board;
 mod build;
-mod checkup;
 mod choices;
 mod client;
 mod command;

@@ -1,30 +1,36 @@
 //! `nqueens doctor`: what this machine supports and whether it works; and the text of `--version`.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
+use nqueens_coordinator::Reader;
 use nqueens_gpu::Found;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::numbers;
+use nqueens_model::operator::{CoordinatorStatus, RunStatus};
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use nqueens_worker::prove;
 use procfs::{CpuInfo, Current};
 use serde_json::json;
+use tokio::time::timeout;
 
+use super::status::describe_disk;
 use crate::build::{BUILD, TARGET};
-use crate::checkup::{self, say};
 use crate::engines::{ENGINES, device_crew, opencl, try_device};
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::measuring::speed;
 use crate::memory::default_memory;
-use crate::output::{Json, print_line};
+use crate::output::{Json, counted, percent, print_line};
 use crate::runtime::block_on;
-use crate::target::Login;
+use crate::target::{Login, all_runs, read};
 
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {
@@ -68,7 +74,7 @@ pub(crate) struct DoctorCommand {
 impl DoctorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         if let (true, Some(url)) = (self.ready, &self.coordinator) {
-            block_on(checkup::ready(url, &self.login))?;
+            block_on(ready(url, &self.login))?;
             print_line("ready")?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -84,7 +90,7 @@ impl DoctorCommand {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(path) = &self.db {
-            return Ok(exit_code(checkup::database(path)?));
+            return Ok(exit_code(look_at_database(path)?));
         }
         say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = CpuInfo::current().ok().and_then(|cpus| cpus.model_name(0).map(str::to_owned));
@@ -104,7 +110,7 @@ impl DoctorCommand {
         let mut well = look_at_kernels()?;
         well &= look_at_devices()?;
         if let Some(url) = &self.coordinator {
-            well &= checkup::coordinator(url, &self.login)?;
+            well &= look_at_coordinator(url, &self.login)?;
         }
         Ok(exit_code(well))
     }
@@ -163,6 +169,87 @@ fn look_at_devices() -> anyhow::Result<bool> {
         well &= tell(&format!("device {number}"), &about, tested)?;
     }
     Ok(well)
+}
+
+/// A health check has its answer within this time.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Prints one finding, under its heading.
+fn say(what: &str, how: impl Display) -> io::Result<()> {
+    print_line(format_args!("{what:<18}{how}"))
+}
+
+/// Asks a coordinator for all that an operator may know; false if it does not answer, or is not well.
+fn look_at_coordinator(url: &str, login: &Login) -> anyhow::Result<bool> {
+    let asked = block_on(async {
+        let token = login.token()?;
+        let shown = if token.is_some() { "accepts the" } else { "requires no" };
+        let mut client = login.client(url, token)?;
+        let coordinator = client.coordinator().await?;
+        Ok((shown, coordinator, client.runs().await?, client.workers().await?.len()))
+    });
+    let (shown, coordinator, runs, workers) = match asked {
+        Ok(told) => told,
+        Err(error) => {
+            say("coordinator", format_args!("FAILED: {error:#}"))?;
+            return Ok(false);
+        }
+    };
+    let CoordinatorStatus { build, protocol_version: protocol, disk } = coordinator;
+    say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
+    let understood = protocol == PROTOCOL_VERSION;
+    if !understood {
+        let advice = "install the same version of nqueens on both sides";
+        say("", format_args!("FAILED: this program's workers use protocol {PROTOCOL_VERSION}; {advice}"))?;
+    } else if build != BUILD {
+        say("", "it is a different build from this program")?;
+    }
+    say("", format_args!("it {shown} operator token"))?;
+    let (known, seen) = (counted(runs.len(), "run"), counted(workers, "worker"));
+    say("", format_args!("{known}, {seen} seen since it started"))?;
+    let is_short = disk.is_some_and(|disk| disk.is_short);
+    if let Some(disk) = disk {
+        let failed = if is_short { "FAILED: " } else { "" };
+        say("", format_args!("{failed}{}", describe_disk(&disk)))?;
+    }
+    Ok(look_at_runs(&runs)? && understood && !is_short)
+}
+
+/// Fails unless a coordinator says in time that it is ready.
+async fn ready(url: &str, login: &Login) -> anyhow::Result<()> {
+    let mut client = login.client(url, None)?;
+    timeout(READY_WITHIN, client.ready()).await.with_context(|| format!("no answer from {url}"))?
+}
+
+/// Examines a database and reads its runs; false if it can't be, or is not well.
+fn look_at_database(path: &Path) -> anyhow::Result<bool> {
+    let examine = async |reader: &Reader| {
+        reader.examine().await?;
+        all_runs(reader).await
+    };
+    let runs = match block_on(read(path, examine)) {
+        Ok(runs) => runs,
+        Err(error) => {
+            say("database", format_args!("FAILED: {error:#}"))?;
+            return Ok(false);
+        }
+    };
+    let (file, known) = (path.display(), counted(runs.len(), "run"));
+    say("database", format_args!("{file}: the file and its ledger are consistent; {known}"))?;
+    look_at_runs(&runs)
+}
+
+/// False if a run has jobs in quarantine.
+fn look_at_runs(runs: &[RunStatus]) -> anyhow::Result<bool> {
+    for RunStatus { progress: run, .. } in runs {
+        let (state, share) = (run.state.name(), percent(run.share_done));
+        say("", format_args!("run {}: N = {}, {state}, {share} done", run.run, run.plan.n()))?;
+    }
+    let quarantined: u32 = runs.iter().map(|run| run.progress.quarantined).sum();
+    if quarantined > 0 {
+        say("", format_args!("{} in quarantine; their runs have no total", counted(quarantined, "job")))?;
+    }
+    Ok(quarantined == 0)
 }
 
 /// The instruction sets that kernels are compiled for and this processor has.

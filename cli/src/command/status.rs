@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use bytesize::ByteSize;
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
-use nqueens_model::operator::{Interval, Progress, Recounts, RunStatus, Standing};
+use nqueens_model::operator::{DiskRoom, Interval, Progress, Recounts, RunStatus, Standing};
 use serde_json::json;
 
-use crate::checkup::describe_disk;
 use crate::names::RunPrefix;
 use crate::output::{
     Json, counted, duration, harmless, percent, print_json, print_line, print_table, span, thousands,
@@ -115,6 +115,18 @@ fn describe_quarantine(progress: &Progress) -> String {
         format!("the run is {}, so they are not counted again", progress.state.name())
     };
     format!("{jobs} in quarantine; {what}")
+}
+
+/// How much room there is, and what follows from it.
+pub(super) fn describe_disk(disk: &DiskRoom) -> String {
+    let [free, reserve] = [disk.free_bytes, disk.reserve_bytes].map(ByteSize);
+    if disk.is_short {
+        format!(
+            "no jobs are leased: the coordinator's disk has {free} free, less than the reserve of {reserve}; free some space"
+        )
+    } else {
+        format!("its disk has {free} free; the reserve is {reserve}")
+    }
 }
 
 /// Below this many recounts wrong results could hide easily.

@@ -5,7 +5,7 @@ use nqueens_coordinator::wall_time;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Event, RunState, RunStatus, WallTime, WorkerStatus};
 
-use crate::checkup::describe_disk;
+use crate::command::status::describe_disk;
 use crate::target::{Target, read};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
