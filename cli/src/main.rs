@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bfile;
 mod board;
 mod build;
 mod choices;

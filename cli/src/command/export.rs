@@ -1,7 +1,7 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::io::{self, Write};
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
@@ -14,10 +14,10 @@ use nqueens_kernel::sequence::Sequence;
 
 use crate::choices::one_of;
 use crate::exit::misuse;
+use crate::ledger_file;
 use crate::ledger_source::LedgerSource;
 use crate::output::{OutputFile, thousands};
 use crate::runtime::block_on;
-use crate::{bfile, ledger_file};
 
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]
@@ -88,9 +88,7 @@ impl ExportCommand {
             (ExportFormat::Ledger, By::Job) => {
                 self.source.read(async |reader, run| self.ledger(reader, &run).await).await
             }
-            (ExportFormat::Bfile, By::Job) => {
-                bfile::write(self.sequence.unwrap_or(Sequence::Solutions), &self.source, &self.output).await
-            }
+            (ExportFormat::Bfile, By::Job) => self.terms(self.sequence.unwrap_or(Sequence::Solutions)).await,
             (ExportFormat::Csv, _) => {
                 self.source.read(async |reader, run| self.table(reader, &run).await).await
             }
@@ -171,6 +169,41 @@ impl ExportCommand {
         eprintln!(
             "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"
         );
+        Ok(())
+    }
+
+    /// Writes totals as the OEIS wants a sequence's terms: one line `INDEX TERM` for each board that the runs have counted, in
+    /// order.
+    async fn terms(&self, sequence: Sequence) -> anyhow::Result<()> {
+        let runs = self.source.runs().await?;
+        let mut terms = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.progress.plan.cells().is_none()) {
+            let (Some(outcome), n) = (&run.outcome, run.progress.plan.n()) else { continue };
+            let term = sequence.term(n, outcome.totals)?;
+            let (earlier, confirmed) = terms.entry(n).or_insert((term, false));
+            ensure!(
+                *earlier == term,
+                "two runs of N = {n} differ: {earlier} and {term}; name the one to export"
+            );
+            *confirmed |= run.standing().is_some_and(|standing| standing.is_confirmed());
+        }
+        let open = runs.iter().filter(|run| run.outcome.is_none()).count();
+        ensure!(
+            !terms.is_empty(),
+            "no run here has a total that is a term of {sequence}; 'nqueens status' lists the runs"
+        );
+        let mut out = self.output.open()?;
+        writeln!(out, "# {sequence} ({})", sequence.describe())?;
+        for (index, (term, confirmed)) in terms {
+            if !confirmed {
+                writeln!(out, "# counted, not confirmed:")?;
+            }
+            writeln!(out, "{index} {term}")?;
+        }
+        out.finish()?;
+        if open > 0 {
+            eprintln!("nqueens: {open} of {} runs have no total and are left out", runs.len());
+        }
         Ok(())
     }
 }
