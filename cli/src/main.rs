@@ -17,7 +17,6 @@ mod engine_options;
 mod engines;
 mod exit;
 mod headings;
-mod join;
 mod ledger_file;
 mod ledger_source;
 mod machine;

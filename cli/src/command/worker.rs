@@ -12,13 +12,13 @@ use nqueens_model::name;
 use nqueens_worker::{Client, Config, EndReason, Spool, Summary, proven_kernels, work};
 use tracing::info;
 
+use super::join::Join;
 use crate::build::BUILD;
 use crate::choices::Threads;
 use crate::engine_options::EngineOptions;
 use crate::engines::ENGINES;
 use crate::exit::{INTERRUPTED, misuse};
 use crate::headings::{CONNECTION, LIMITS};
-use crate::join::Join;
 use crate::runtime;
 use crate::signals::{Signal, signals, stopped};
 use crate::time::{TimeLimit, duration};
