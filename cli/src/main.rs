@@ -20,7 +20,6 @@ mod headings;
 mod ledger_file;
 mod ledger_source;
 mod machine;
-mod manual;
 mod measuring;
 mod memory;
 mod names;
