@@ -1,7 +1,6 @@
 //! `nqueens run`: counts a board on one machine.
 
 mod end;
-mod here;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,18 +11,19 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::release_all;
-use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing};
+use nqueens_coordinator::{Coordinator, Error, Policy, RunRow, Timing, Workers};
 use nqueens_kernel::cells::{file_stem, subject};
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
+use nqueens_model::message::{Registration, Session, SyncRequest, SyncResponse};
 use nqueens_model::operator::{RunState, Submission};
 use nqueens_proto::random_bytes;
-use nqueens_worker::{Config, Crew, work};
+use nqueens_worker::{CallError, Config, Crew, work};
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
-use self::here::Here;
 use crate::board::Board;
 use crate::build::BUILD;
 use crate::choices::{RunRules, Splitting, Threads};
@@ -284,6 +284,32 @@ async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunP
     match snapshots.wait_for(|snapshot| snapshot.run(id).is_some_and(over)).await {
         Ok(snapshot) => snapshot.run(id).expect("just seen").clone(),
         Err(_closed) => std::future::pending().await,
+    }
+}
+
+/// The coordinator in this process, as its worker sees it: calls without a network: the same requests, transactions and answers.
+#[derive(Clone)]
+struct Here(Workers);
+
+fn call_error(error: Arc<Error>) -> CallError {
+    match *error {
+        Error::Refused(_) => CallError::Refused(error.to_string()),
+        _ => CallError::Unavailable(error.to_string()),
+    }
+}
+
+impl nqueens_worker::Coordinator for Here {
+    fn address(&self) -> &'static str {
+        "this process"
+    }
+
+    async fn register(&self, worker: Registration) -> Result<Session, CallError> {
+        self.0.register(worker, Credential::shared()).await.map_err(call_error)
+    }
+
+    async fn sync(&self, sync: SyncRequest) -> Result<SyncResponse, CallError> {
+        let answer = self.0.sync(sync, Credential::shared()).await.map_err(call_error)?;
+        answer.ok_or(CallError::Unregistered)
     }
 }
 
