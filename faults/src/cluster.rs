@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::BufRead;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::ledger::open_runs;
-use crate::process::{Background, Outcome, eventually};
+use crate::process::{self, Background, Outcome, eventually};
 use crate::proxy::{Proxy, Weather};
 use crate::recording_proxy::RecordingProxy;
 use crate::sandbox::Rooms;
@@ -75,7 +74,7 @@ impl Cluster {
         }
         let any_port = "127.0.0.1:0";
         let (coordinator, address) =
-            listening(&mut coordinate(&setup.program, &disk.join("queens.db"), any_port, PACE));
+            Background::listening(&mut coordinate(&setup.program, &disk.join("queens.db"), any_port, PACE));
         let target: SocketAddr = address.parse().expect("an address");
         let (front, recording_proxy, stations) = runtime.block_on(async {
             let here = Ipv4Addr::LOCALHOST.into();
@@ -137,7 +136,7 @@ impl Cluster {
 
     /// Starts the coordinator on the ledger that there is, and waits until it listens.
     pub(crate) fn start_coordinator(&mut self) {
-        let (process, _) = listening(&mut self.coordinator_command());
+        let (process, _) = Background::listening(&mut self.coordinator_command());
         self.coordinator = Some(process);
     }
 
@@ -290,10 +289,7 @@ pub(crate) fn nqueens(path: &Path, folder: &Path, arguments: &str) -> Outcome {
 
 /// A program with no `NQUEENS_*` variables but the log's level.
 pub(crate) fn program(path: &Path) -> Command {
-    let mut command = Command::new(path);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NQUEENS_")) {
-        command.env_remove(name);
-    }
+    let mut command = process::program(path);
     command.env("NQUEENS_LOG", "info");
     command
 }
@@ -302,17 +298,6 @@ pub(crate) fn coordinate(path: &Path, database: &Path, address: &str, pace: &str
     let mut command = program(path);
     command.args(["coordinator", "--listen", address, "--db"]).arg(database).args(pace.split(' '));
     command
-}
-
-/// Starts a coordinator and waits until it says where it listens.
-pub(crate) fn listening(command: &mut Command) -> (Background, String) {
-    let mut process = Background::start(command);
-    let mut line = String::new();
-    process.stdout().read_line(&mut line).expect("text");
-    match line.trim_end().strip_prefix("listening on ") {
-        Some(address) => (process, address.to_owned()),
-        None => panic!("a coordinator does not start: {}", process.end().stderr),
-    }
 }
 
 /// Whatever happens to a process, it never loses its head.

@@ -1,6 +1,7 @@
 //! Processes in the background, to be signalled and killed.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,15 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// A program with no `NQUEENS_*` variables.
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NQUEENS_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
 pub struct Outcome {
     pub code: i32,
     pub stdout: String,
@@ -38,6 +48,15 @@ impl Outcome {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         let code = output.status.code().expect("no signal ended it");
         Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// What it has said on stderr without lines of progress: on a busy machine a short run may come to some.
+    pub fn said(&self) -> String {
+        let is_progress = |line: &&str| {
+            let n = line.strip_prefix("N=").and_then(|line| line.split_once(' '));
+            n.is_some_and(|(n, _)| n.parse::<u32>().is_ok())
+        };
+        self.stderr.split_inclusive('\n').filter(|line| !is_progress(line)).collect()
     }
 }
 
@@ -54,6 +73,20 @@ impl Background {
         let log = NamedTempFile::new().expect("a temporary file");
         command.stdout(Stdio::piped()).stderr(log.reopen().expect("it is there"));
         Self { child: command.spawn().expect("the program starts"), log }
+    }
+
+    /// A coordinator, when it has said where it listens; and that.
+    ///
+    /// # Panics
+    /// If it says anything else.
+    pub fn listening(command: &mut Command) -> (Self, String) {
+        let mut process = Self::start(command);
+        let mut line = String::new();
+        process.stdout().read_line(&mut line).expect("text");
+        match line.trim_end().strip_prefix("listening on ") {
+            Some(address) => (process, address.to_owned()),
+            None => panic!("a coordinator does not start: '{line}' {}", process.end().stderr),
+        }
     }
 
     /// Sends it a signal, as `kill` names it: `-TERM`.

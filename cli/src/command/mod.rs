@@ -161,11 +161,3 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }?;
     Ok(ExitCode::SUCCESS)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_commands_are_well_formed() {
-        super::commands().debug_assert();
-    }
-}

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::Place;
-use crate::processes::{Coordinator, eventually};
+use crate::processes::{Coordinator, end_well, eventually};
 
 /// Q(16).
 const TOTAL: &str = "95815104";
@@ -20,9 +20,7 @@ fn done(place: &Place, db: &str) -> u64 {
 fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
     let place = Place::new();
     let mut coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
-    let at = format!("--coordinator {}", coordinator.url());
-    let run = place.stdout(&format!("submit 17 --plan border --job-states 1000000 {at}"));
-    let run = run.trim_end();
+    let run = coordinator.submit(&place, "17 --plan border --job-states 1000000");
     let west = coordinator.worker(&place, "west", &[]);
 
     // Each as it was at one moment, while results come in.
@@ -34,7 +32,7 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
         assert!(now <= kept && kept <= done(&place, "queens.db"));
         place.check_rules(backup);
         let status = &place.json(&format!("status --db {backup} --json"))["runs"][0];
-        assert_eq!((&status["run"], &status["done"]), (&run.into(), &kept.into()));
+        assert_eq!((&status["run"], &status["done"]), (&run.as_str().into(), &kept.into()));
         let [head, of_run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
         assert!(head.starts_with(&format!("{backup}: a checked copy of queens.db, ")), "{said}");
         assert!(of_run.starts_with(&format!("run {run}: N = 17, active, ")), "{said}");
@@ -62,16 +60,10 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
 
     let pace = "--sync-seconds 1 --lease-seconds 3 --grace-seconds 1";
     let coordinator = Coordinator::start_at(&address, &place, &[], pace);
-    let status = eventually("the run is done", || {
-        let status = place.json(&format!("status --json {at}"))["runs"][0].take();
-        (status["state"] == "done").then_some(status)
-    });
+    let status = coordinator.done(&place);
     assert_eq!((&status["total"], &status["check"]), (&TOTAL.into(), &"published".into()));
     assert_eq!(status["done"], status["jobs"]);
-    for mut worker in [west, east] {
-        worker.signal("-TERM");
-        assert_eq!(worker.end().code, 0);
-    }
+    [west, east].into_iter().for_each(end_well);
     assert_eq!(coordinator.stop().code, 0);
     place.check_rules("queens.db");
     let jobs = status["jobs"].as_u64().expect("jobs");

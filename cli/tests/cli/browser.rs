@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::Place;
-use crate::http::{ask, is_here, page_of, skipped};
+use crate::http::{ask, is_here, page_of, skip};
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 
 /// The field of an element in the protocol's answers.
@@ -116,13 +116,13 @@ fn the_page_follows_a_run_to_its_end() {
     }
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
-    let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
-    let run = place.stdout(&format!("submit 13 --plan border --job-states 20000 --coordinator {url}"));
+    let page = format!("http://{}", page_of(&coordinator));
+    let run = coordinator.submit(&place, "13 --plan border --job-states 20000");
     let browser = Browser::start();
     browser.open(&format!("{page}/"));
     browser.wait("document.getElementById('link').textContent === 'live'");
     browser.wait("document.getElementById('jobs').textContent.startsWith('0 of ')");
-    assert!(browser.text("#run-name").contains(run.trim_end()));
+    assert!(browser.text("#run-name").contains(&run));
     // What is written into this page would be gone if it were loaded again.
     browser.run(
         "window.seen = []; \
@@ -151,7 +151,7 @@ fn the_page_follows_a_run_to_its_end() {
     );
     assert_eq!((orbits, browser.text("#checks")), (73_712.into(), "passed".to_owned()));
     let links = "return ['report', 'ledger'].map((id) => document.getElementById(id).getAttribute('href'))";
-    let wanted = ["report", "ledger"].map(|document| format!("/{document}?run={}", run.trim_end()));
+    let wanted = ["report", "ledger"].map(|document| format!("/{document}?run={run}"));
     assert_eq!(browser.run(links), json!(wanted));
     browser.wait("!document.getElementById('throughput-text').textContent.includes('now')");
     browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73,712')");
@@ -190,14 +190,10 @@ fn the_page_follows_a_run_to_its_end() {
 pub(crate) struct Axe(String);
 
 impl Axe {
-    /// The library that the variable `AXE` names the file of; without it the test is skipped, or fails with `NO_SKIPS` set.
+    /// The library that the variable `AXE` names the file of; without it the test is skipped.
     pub(crate) fn read() -> Option<Self> {
         let Some(file) = std::env::var_os("AXE") else {
-            assert!(
-                std::env::var_os("NO_SKIPS").is_none(),
-                "axe is needed here, and AXE does not name its file"
-            );
-            skipped("axe, whose file AXE does not name");
+            skip("axe, whose file AXE does not name");
             return None;
         };
         Some(Self(std::fs::read_to_string(file).expect("the file that AXE names")))
@@ -239,10 +235,10 @@ fn axe_finds_nothing_on_any_page() {
     browser.wait("document.querySelector('#board .queen')");
     axe.finds_nothing(&browser, "solutions");
 
-    let done = place.stdout(&format!("submit 9 --coordinator {url}")).trim_end().to_owned();
+    let done = coordinator.submit(&place, "9");
     let _worker = coordinator.worker(&place, "west", &[]);
     place.stdout(&format!("watch {done} --interval 0.2 --coordinator {url}"));
-    let open = place.stdout(&format!("submit 20 --plan border --coordinator {url}")).trim_end().to_owned();
+    let open = coordinator.submit(&place, "20 --plan border");
     for (run, state) in [(&open, "active"), (&done, "done")] {
         browser.open(&format!("{page}/?run={run}"));
         browser.wait(&format!("document.getElementById('run-state').textContent === '{state}'"));
@@ -277,12 +273,12 @@ fn a_run_that_is_counted_tells_how_far_it_is() {
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
     // The oldest run is open, too, but nobody counts it.
-    let paused = place.stdout(&format!("submit 12 --coordinator {url}"));
-    place.stdout(&format!("pause {} --coordinator {url}", paused.trim_end()));
-    let run = place.stdout(&format!("submit 18 --plan border --job-states 1000000 --coordinator {url}"));
+    let paused = coordinator.submit(&place, "12");
+    place.stdout(&format!("pause {paused} --coordinator {url}"));
+    let run = coordinator.submit(&place, "18 --plan border --job-states 1000000");
     let _worker = coordinator.worker(&place, "west", &[]);
     eventually("somebody counts it", || {
-        let status = place.json(&format!("status {} --json --coordinator {url}", run.trim_end()));
+        let status = place.json(&format!("status {run} --json --coordinator {url}"));
         (status["runs"][0]["leased"].as_u64() > Some(0)).then_some(())
     });
     let browser = Browser::start();
@@ -291,7 +287,7 @@ fn a_run_that_is_counted_tells_how_far_it_is() {
         "['elapsed', 'left', 'end', 'speed', 'jobs', 'cost'].every((id) => { \
              const fact = document.getElementById(id); return !fact.parentElement.hidden && /\\d/.test(fact.textContent); })",
     );
-    assert_eq!(browser.text("#run-name"), format!("run {}", run.trim_end()));
+    assert_eq!(browser.text("#run-name"), format!("run {run}"));
     assert_eq!(
         (browser.text("#elapsed-name"), browser.text("#run-state")),
         ("Elapsed".into(), "active".into())

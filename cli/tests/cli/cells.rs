@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::Place;
-use crate::processes::{Coordinator, ended, eventually};
+use crate::processes::{Coordinator, end_well, eventually};
 
 const DRAWING: &str = ". . . . . #\n. . # . . .\n. . . . . .\n. . . . . .\nQ . . . . .\n. . . . . .\n";
 
@@ -151,9 +151,7 @@ fn a_cluster_counts_a_board_though_a_worker_is_killed() {
     );
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
     let url = coordinator.url();
-    let run = |arguments: &str| place.stdout(arguments).trim_end().to_owned();
-    let first = "submit 11 --cells board --job-states 2000 --replicate 100 --priority 1";
-    let cells = run(&format!("{first} --coordinator {url}"));
+    let cells = coordinator.submit(&place, "11 --cells board --job-states 2000 --replicate 100 --priority 1");
     let mut west = coordinator.worker(&place, "west", &[]);
     eventually("it has counted something", || {
         let status = place.json(&format!("status {cells} --coordinator {url} --json"));
@@ -171,9 +169,6 @@ fn a_cluster_counts_a_board_though_a_worker_is_killed() {
     );
     let status = place.stdout(&format!("status --coordinator {url}"));
     assert!(status.contains(&format!("{cells}: N = 11 with 110 of 121 cells open\n")), "{status}");
-    for mut worker in workers {
-        worker.signal("-TERM");
-        assert_eq!(ended(&mut worker).code, 0);
-    }
+    workers.into_iter().for_each(end_well);
     assert_eq!(coordinator.stop().code, 0);
 }

@@ -20,7 +20,7 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     let url = coordinator.url();
     assert!(runs(&place, &url).is_empty());
     let submit = |arguments: &str| {
-        let id = place.stdout(&format!("submit {arguments} --coordinator {url}")).trim_end().to_owned();
+        let id = coordinator.submit(&place, arguments);
         assert_eq!(id.len(), 12, "{id}");
         id
     };
@@ -170,12 +170,9 @@ fn other_machines_are_let_in_with_tokens_or_at_ones_word() {
     assert!(place.files().is_empty(), "nothing was begun");
     for (variables, more) in [(&both[..], ""), (&[], "--insecure")] {
         let arguments = format!("{everywhere} {more}");
-        let mut process = Background::start(place.command(&arguments).envs(variables.iter().copied()));
-        let mut line = String::new();
-        process.stdout().read_line(&mut line).expect("text");
-        assert!(line.starts_with("listening on 0.0.0.0:"), "{line}");
-        process.signal("-TERM");
-        let outcome = process.end();
+        let coordinator = Coordinator::of(place.command(&arguments).envs(variables.iter().copied()));
+        assert!(coordinator.address.starts_with("0.0.0.0:"), "{}", coordinator.address);
+        let outcome = coordinator.stop();
         assert_eq!(outcome.code, 0);
         assert_eq!(outcome.stderr.contains("insecure"), !more.is_empty(), "{}", outcome.stderr);
     }
@@ -243,7 +240,7 @@ fn a_watch_outlives_the_coordinator() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "");
     let url = coordinator.url();
-    let run = place.stdout(&format!("submit 10 --coordinator {url}")).trim_end().to_owned();
+    let run = coordinator.submit(&place, "10");
     let mut watch =
         Background::start(&mut place.command(&format!("watch {run} --interval 0.2 --coordinator {url}")));
     let mut stdout = watch.stdout();

@@ -1,8 +1,6 @@
 //! Disks that are full: one clear line, and with more room the same command ends well.
 
-use serde_json::Value;
-
-use crate::processes::{Coordinator, eventually};
+use crate::processes::{Coordinator, end_well, eventually};
 use crate::{NO_DEVICES, NQUEENS, Outcome, Place};
 
 const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";
@@ -10,8 +8,7 @@ const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";
 /// Ends with code 1 and this line, before which there is nothing but progress.
 fn assert_fails(outcome: &Outcome, expected: &str) {
     assert_eq!((outcome.code, &*outcome.stdout), (1, ""), "{}", outcome.stderr);
-    let said: Vec<_> = outcome.stderr.lines().filter(|line| !line.contains(" jobs, ")).collect();
-    assert_eq!(said, [expected]);
+    assert_eq!(outcome.said(), format!("{expected}\n"));
 }
 
 #[test]
@@ -98,7 +95,7 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     let address = coordinator.address.clone();
     let status = || place.json(&format!("status --json {at}"));
     place.stdout(&format!("submit 17 --plan border --job-states 200000 {at}"));
-    let mut worker = coordinator.worker(&place, "west", &[]);
+    let worker = coordinator.worker(&place, "west", &[]);
     eventually("it counts", || (status()["runs"][0]["done"] != 0).then_some(()));
     assert_eq!(status()["disk"]["is_short"], false);
     assert_eq!(coordinator.stop().code, 0);
@@ -131,12 +128,7 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     assert_eq!(log.matches("the disk is nearly full: no more jobs are leased").count(), 1, "{log}");
 
     let coordinator = Coordinator::start_at(&address, &place, &[], "--sync-seconds 1 --disk-reserve 1KB");
-    let total = eventually("the run is done", || {
-        let run = status()["runs"][0].take();
-        (run["state"] == "done").then(|| run["total"].clone())
-    });
-    assert_eq!(total, Value::from("95815104"));
-    worker.signal("-TERM");
-    assert_eq!(worker.end().code, 0);
+    assert_eq!(coordinator.done(&place)["total"], "95815104");
+    end_well(worker);
     assert_eq!(coordinator.stop().code, 0);
 }

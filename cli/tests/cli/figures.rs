@@ -84,7 +84,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
     let coordinator = Coordinator::start(&place, &[("NQUEENS_LOG_FORMAT", "json")], options);
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
     // Both outlast any test. A job of the first takes some seconds; the jobs of the second are larger than all that a worker asks for at once.
-    let submit = |run: &str| place.stdout(&format!("submit {run} {at}")).trim_end().to_owned();
+    let submit = |run: &str| coordinator.submit(&place, run);
     let counted = submit("20 --plan border --job-states 300000000 --priority 1");
     let waiting = submit("24 --plan rows --job-states 1000000000000");
     let _worker = coordinator.worker(&place, "west", &[]);
@@ -147,7 +147,7 @@ fn a_worker_that_is_untrusted_and_gone_is_listed_and_not_seen() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
-    let run = place.stdout(&format!("submit 8 {at}")).trim_end().to_owned();
+    let run = coordinator.submit(&place, "8");
     let mut worker = coordinator.worker(&place, "west", &[]);
     let told = || {
         let (metrics, [picture, _]) = (get(&page, "/metrics").body, shown(&page, &run));

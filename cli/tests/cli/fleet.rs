@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::processes::{Background, Coordinator, eventually};
+use crate::processes::{Background, Coordinator, end_well, eventually};
 use crate::{Outcome, Place};
 
 /// The processes of the workers of the fleet there.
@@ -86,8 +86,7 @@ impl Site {
     }
 
     fn submit(&self, arguments: &str) -> String {
-        let url = self.coordinator.url();
-        self.place.stdout(&format!("submit {arguments} --coordinator {url}")).trim_end().to_owned()
+        self.coordinator.submit(&self.place, arguments)
     }
 
     fn run(&self, id: &str) -> Value {
@@ -224,14 +223,13 @@ fn a_second_fleet_of_a_coordinator_is_named_and_has_to_be_wanted() {
         })
     };
     refused();
-    let mut both = Background::start(&mut other("second", "--also"));
+    let both = Background::start(&mut other("second", "--also"));
     comes("second");
     // Whoever was there before comes back, and who was not told of others still does not.
     drop(first);
     let mut again = site.lead("--workers-max 1");
     eventually("it leads again", || (site.status()["led"] == true).then_some(()));
-    both.signal("-TERM");
-    assert_eq!(both.end().code, 0);
+    end_well(both);
     refused();
     // One that has stopped makes room at once.
     assert_eq!(site.place.run("fleet stop --dir fleet").code, 0);

@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream};
 
 use crate::Place;
 use crate::http::{ask, get, page_of, send};
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::processes::{
+    Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, end_well, eventually, own_address,
+};
 use crate::signals::WriteLock;
 
 const TOKENS: [(&str, &str); 2] =
@@ -41,7 +43,8 @@ fn a_coordinator_is_ready_while_it_can_commit() {
     let free = TcpListener::bind((own_address(), 0)).expect("a port");
     let page = free.local_addr().expect("an address").to_string();
     drop(free);
-    let mut coordinator =
+    // It waits ten seconds for the lock, so nothing slow is done until that is released.
+    let coordinator =
         Background::start(&mut place.command(&format!("coordinator --db queens.db --listen {page}")));
     let is = |path: &str| {
         let answer = get(&page, path);
@@ -50,10 +53,6 @@ fn a_coordinator_is_ready_while_it_can_commit() {
     let (well, not_ready) = ((200, "ok".to_owned()), (503, "not ready".to_owned()));
     eventually("it listens", || TcpStream::connect(&page).ok());
     assert_eq!((is("/healthz"), is("/readyz")), (well.clone(), not_ready.clone()), "it opens its database");
-    let doctor = || place.run(&format!("doctor --ready --coordinator http://{page}"));
-    let unwell = doctor();
-    assert_eq!((unwell.code, &*unwell.stdout, &*unwell.stderr), (1, "", "nqueens: not ready\n"));
-
     // Other calls wait until it is up.
     let early = send(&page, "GET /metrics", &[], "");
     lock.release();
@@ -61,16 +60,18 @@ fn a_coordinator_is_ready_while_it_can_commit() {
     BufReader::new(early).read_line(&mut answer).expect("text");
     assert_eq!(answer, "HTTP/1.1 200 OK\r\n");
     eventually("it is up", || (is("/readyz") == well).then_some(()));
+    let doctor = || place.run(&format!("doctor --ready --coordinator http://{page}"));
     let found = doctor();
     assert_eq!((found.code, &*found.stdout, &*found.stderr), (0, "ready\n", ""));
 
     let lock = WriteLock::take(&place);
     eventually("it can't commit", || (is("/readyz") == not_ready).then_some(()));
     assert_eq!((is("/healthz"), is("/metrics").0), (well.clone(), 200));
+    let unwell = doctor();
+    assert_eq!((unwell.code, &*unwell.stdout, &*unwell.stderr), (1, "", "nqueens: not ready\n"));
     lock.release();
     eventually("it can again", || (is("/readyz") == well).then_some(()));
-    coordinator.signal("-TERM");
-    assert_eq!(coordinator.end().code, 0);
+    end_well(coordinator);
 
     let gone = doctor();
     assert_eq!((gone.code, &*gone.stdout), (1, ""));

@@ -73,8 +73,7 @@ pub(crate) fn curl(place: &Place, arguments: &str) -> Outcome {
     Outcome::of(place.program("curl").args(["--silent", "--show-error", "--fail"]).args(arguments.split(' ')))
 }
 
-/// Whether a program is here that only some machines have. Where it is not, the test is skipped, and says so whatever
-/// becomes of its output; with `NO_SKIPS` set it fails.
+/// Whether a program is here that only some machines have. Where it is not, the test is skipped.
 pub(crate) fn is_here(program: &str) -> bool {
     let version = match program {
         "ssh" => "-V",
@@ -95,14 +94,14 @@ pub(crate) fn has_module(module: &str) -> bool {
 fn succeeds_or_skips(needed: &str, probe: &mut Command) -> bool {
     let here = probe.output().is_ok_and(|output| output.status.success());
     if !here {
-        assert!(std::env::var_os("NO_SKIPS").is_none(), "{needed} is needed here, and is not installed");
-        skipped(&format!("{needed}, which is not installed"));
+        skip(&format!("{needed}, which is not installed"));
     }
     here
 }
 
-/// Says that this test is skipped, and what it needs.
-pub(crate) fn skipped(needed: &str) {
+/// Says that this test is skipped, and what it needs. With `NO_SKIPS` set, as in `.ci/run`, it fails.
+pub(crate) fn skip(needed: &str) {
+    assert!(std::env::var_os("NO_SKIPS").is_none(), "this is needed here: {needed}");
     let test = std::thread::current().name().unwrap_or_default().to_owned();
     // Past the test harness, which keeps what a passing test prints to itself.
     writeln!(std::io::stderr(), "\nSKIPPED: {test} needs {needed}\n").expect("stderr");

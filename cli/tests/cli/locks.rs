@@ -30,10 +30,7 @@ fn refusal(place: &Place, arguments: &str) -> String {
 /// Has a coordinator that plans a run of N = 15, and a worker that has begun to count it.
 fn counting(place: &Place) -> (Coordinator, Background) {
     let coordinator = Coordinator::start(place, &[], "--sync-seconds 1 --lease-seconds 3 --grace-seconds 1");
-    place.stdout(&format!(
-        "submit 15 --plan rows --job-states 20000 --replicate 0 --coordinator {}",
-        coordinator.url()
-    ));
+    coordinator.submit(place, "15 --plan rows --job-states 20000 --replicate 0");
     let worker = coordinator.worker(place, "west", &[]);
     eventually("a job is done", || {
         (place.number("queens.db", "SELECT count(*) FROM job WHERE state = 2") > 0).then_some(())
@@ -43,12 +40,7 @@ fn counting(place: &Place) -> (Coordinator, Background) {
 
 /// Waits until the run of a coordinator is done, with the right total, in a sound ledger.
 fn check_done(place: &Place, coordinator: &Coordinator) {
-    let status = eventually("the run is done", || {
-        let status =
-            place.json(&format!("status --json --coordinator {}", coordinator.url()))["runs"][0].take();
-        (status["state"] == "done").then_some(status)
-    });
-    assert_eq!(status["total"], TOTAL);
+    assert_eq!(coordinator.done(place)["total"], TOTAL);
     place.check_rules("queens.db");
 }
 

@@ -26,11 +26,9 @@ fn messages(lines: &[Value]) -> Vec<&str> {
 fn logs_of_coordinator_and_worker_in_json() {
     let (place, json) = (Place::new(), [("NQUEENS_LOG_FORMAT", "json")]);
     let coordinator = Coordinator::start(&place, &json, "--progress-seconds 1 --sync-seconds 1");
-    let at = format!("--coordinator {}", coordinator.url());
     // More work than any test waits for, in short jobs.
-    let id =
-        place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
-    let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
+    let id = coordinator.submit(&place, "20 --plan border --job-states 50000000");
+    let small = coordinator.submit(&place, "8 --priority 1");
     let debug = [json[0], ("NQUEENS_LOG", "debug")];
     let mut worker = coordinator.worker(&place, "west", &debug);
     // A line may lack any of them: what is not known is not there.

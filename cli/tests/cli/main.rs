@@ -51,6 +51,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nqueens_coordinator::RULES;
+use nqueens_faults::process;
 pub(crate) use nqueens_faults::process::Outcome;
 use serde_json::Value;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -87,18 +88,13 @@ impl Place {
 
     /// A program that would run there, with no `NQUEENS_*` variables.
     pub(crate) fn program(&self, name: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(name.as_ref());
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NQUEENS_"))
-        {
-            command.env_remove(name);
-        }
+        let mut command = process::program(name.as_ref());
         command.current_dir(self.0.path());
         command
     }
 
-    /// What a shell script says that has a small disk at `disk` and `nqueens` as `$0`; nothing where nobody may mount one. The
-    /// disk is gone when the script ends.
+    /// What a shell script says that has a small disk at `disk` and `nqueens` as `$0`; where nobody may mount one, the test is
+    /// skipped. The disk is gone when the script ends.
     pub(crate) fn with_disk(&self, size: &str, script: &str) -> Option<Outcome> {
         std::fs::create_dir(self.path("disk")).expect("a folder");
         let script = format!("mount -t tmpfs -o size={size} tmpfs disk || exit 77\n{script}");
@@ -106,7 +102,7 @@ impl Place {
         unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, NQUEENS]);
         let outcome = Outcome::of(&mut unshare);
         if outcome.code == 77 || outcome.stderr.starts_with("unshare") {
-            eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
+            http::skip(&format!("the right to mount a small disk ({})", outcome.stderr.trim()));
             return None;
         }
         Some(outcome)
@@ -144,10 +140,10 @@ impl Place {
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(run).collect()
     }
 
-    /// What it prints there when all goes well and there is nothing else to say.
+    /// What it prints there when all goes well and there is nothing else to say but how far it is.
     pub(crate) fn stdout(&self, arguments: &str) -> String {
         let outcome = self.run(arguments);
-        assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{arguments}");
+        assert_eq!((outcome.code, &*outcome.said()), (0, ""), "{arguments}");
         outcome.stdout
     }
 

@@ -166,22 +166,21 @@ pub(crate) fn shown(page: &str, run: &str) -> [Value; 2] {
 fn what_the_page_shows_outlives_a_kill() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
-    let (url, page) = (coordinator.url(), page_of(&coordinator));
-    let run = place.stdout(&format!("submit 18 --plan border --job-states 1000000 --coordinator {url}"));
-    let run = run.trim_end();
+    let page = page_of(&coordinator);
+    let run = coordinator.submit(&place, "18 --plan border --job-states 1000000");
     let _worker = coordinator.worker(&place, "west", &[]);
     let measured = |detail: &Value| {
         let history = detail["history"].as_array().expect("a list");
         history.iter().any(|moment| moment["states_per_s"].as_f64() > Some(0.0))
     };
     let before =
-        eventually("a speed is measured", || Some(shown(&page, run)).filter(|[_, now]| measured(now)));
+        eventually("a speed is measured", || Some(shown(&page, &run)).filter(|[_, now]| measured(now)));
     let Coordinator { mut process, address } = coordinator;
     process.kill();
 
     let coordinator = Coordinator::start_at(&address, &place, &[], "--sync-seconds 1");
     let page = page_of(&coordinator);
-    let after = shown(&page, run);
+    let after = shown(&page, &run);
     assert!(measured(&after[1]), "its results tell how fast it went: {}", after[1]);
     let [before, after] = [&before, &after].map(|[picture, _]| picture["events"].as_array().expect("a list"));
     assert_eq!(after[..before.len()], before[..]);
@@ -202,8 +201,7 @@ fn documents_of_a_finished_run_can_be_kept() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (url, page) = (coordinator.url(), page_of(&coordinator));
-    let run = place.stdout(&format!("submit 8 --coordinator {url}"));
-    let run = run.trim_end();
+    let run = coordinator.submit(&place, "8");
     assert_eq!(get(&page, &format!("/ledger?run={run}")).status, 409, "it is not done");
     let _worker = coordinator.worker(&place, "west", &[]);
     place.stdout(&format!("watch {run} --plain --interval 0.2 --coordinator {url}"));

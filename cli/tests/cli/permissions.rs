@@ -4,7 +4,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::http::skip;
+use crate::processes::{
+    Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, end_well, eventually, own_address,
+};
 use crate::{NQUEENS, Outcome, Place};
 
 /// `nqueens` with blank-separated arguments, under a umask of this process alone.
@@ -45,17 +48,16 @@ fn results_are_their_owner_s_whatever_the_umask() {
         let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --sync-seconds 1";
         let coordinator = Coordinator::of(&mut under(umask, &place, arguments));
         let at = format!("--coordinator {}", coordinator.url());
-        let run = place.stdout(&format!("submit 12 --plan border --job-states 300 {at}"));
+        let run = coordinator.submit(&place, "12 --plan border --job-states 300");
         let worker = coordinator.worker_arguments("http", "west", "deep/spool");
-        let mut worker = Background::start(&mut under(umask, &place, &worker));
+        let worker = Background::start(&mut under(umask, &place, &worker));
         eventually("results have been spooled", || place.path("deep/spool/results").exists().then_some(()));
         succeed(&mut under(umask, &place, "backup --db queens.db copy.db"));
         for file in ["", "-wal", "-shm"] {
             assert_eq!(mode(&place.path(&format!("queens.db{file}"))), 0o600, "umask {umask}: {file}");
         }
-        place.run(&format!("watch {} --interval 0.2 --plain {at}", run.trim_end()));
-        worker.signal("-TERM");
-        assert_eq!(worker.end().code, 0);
+        place.run(&format!("watch {run} --interval 0.2 --plain {at}"));
+        end_well(worker);
         succeed(&mut under(umask, &place, "report --db queens.db --html --output report.html"));
         succeed(&mut under(umask, &place, "run 6 --db six.db"));
         assert_eq!(coordinator.stop().code, 0);
@@ -101,8 +103,7 @@ fn a_join_file_that_others_can_write_is_refused() {
     }
     let own = place.path("").metadata().expect("a folder").uid();
     if chown(place.path("join"), Some(65_534), None).is_err() {
-        eprintln!("not tried: only root can give files away");
-        return;
+        return skip("the right to give files away, which root has");
     }
     let expected = format!(
         "the join file join: it is not used: it belongs to user 65534, neither to root nor to you; \
@@ -163,8 +164,7 @@ fn what_others_can_write_is_not_used() {
     }
     place.stdout("status --db link.db");
     if ["link.db", "link"].iter().any(|link| lchown(place.path(link), Some(65_534), None).is_err()) {
-        eprintln!("not tried: only root can give links away");
-        return;
+        return skip("the right to give links away, which root has");
     }
     for command in ["run 6", "status", "export"] {
         let expected = "the database link.db is not used: it is a link of another account";

@@ -1,10 +1,10 @@
 //! The program in the background: processes that serve and count.
 
-use std::io::BufRead;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
 pub(crate) use nqueens_faults::process::{Background, eventually};
+use serde_json::Value;
 
 use crate::{Outcome, Place};
 
@@ -31,13 +31,8 @@ impl Coordinator {
 
     /// By this command.
     pub(crate) fn of(command: &mut Command) -> Self {
-        let mut process = Background::start(command);
-        let mut line = String::new();
-        process.stdout().read_line(&mut line).expect("text");
-        let Some(address) = line.trim_end().strip_prefix("listening on ") else {
-            panic!("'{line}': {}", process.end().stderr)
-        };
-        Self { address: address.to_owned(), process }
+        let (process, address) = Background::listening(command);
+        Self { process, address }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -67,6 +62,19 @@ impl Coordinator {
         format!("worker --coordinator {url} --name {name} --spool {spool} --threads 1 --kernel scalar")
     }
 
+    /// Has it plan a run, as `submit` is told; the run's id.
+    pub(crate) fn submit(&self, place: &Place, arguments: &str) -> String {
+        place.stdout(&format!("submit {arguments} --coordinator {}", self.url())).trim_end().to_owned()
+    }
+
+    /// Waits until its first run is done; what is told of that.
+    pub(crate) fn done(&self, place: &Place) -> Value {
+        eventually("the run is done", || {
+            let run = place.json(&format!("status --json --coordinator {}", self.url()))["runs"][0].take();
+            (run["state"] == "done").then_some(run)
+        })
+    }
+
     pub(crate) fn stop(mut self) -> Outcome {
         self.process.signal("-TERM");
         self.process.end()
@@ -77,6 +85,13 @@ impl Coordinator {
 pub(crate) fn ended(process: &mut Background) -> Outcome {
     eventually("it ends", || (!process.is_running()).then_some(()));
     process.end()
+}
+
+/// Has a process end as it should.
+pub(crate) fn end_well(mut process: Background) {
+    process.signal("-TERM");
+    let outcome = ended(&mut process);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
 /// Processor time of a process so far, in microseconds.

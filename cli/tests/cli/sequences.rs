@@ -5,7 +5,7 @@ use nqueens_kernel::known::published;
 use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
-use crate::processes::Coordinator;
+use crate::processes::{Coordinator, end_well};
 use crate::{Place, stdout};
 
 fn term(sequence: &str, n: u32) -> String {
@@ -59,12 +59,11 @@ fn published_boards_are_told_one_by_one() {
 fn a_b_file_has_a_line_for_each_board_counted() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
-    let submit = |board: &str| place.stdout(&format!("submit {board} --coordinator {}", coordinator.url()));
+    let submit = |board| coordinator.submit(&place, board);
     let runs = ["12 --plan colours", "1", "5 --plan rows", "12 --plan border", "2"].map(submit);
-    let mut worker = coordinator.worker(&place, "one", &[]);
+    let worker = coordinator.worker(&place, "one", &[]);
     place.stdout(&format!("watch --plain --interval 0.2 --coordinator {}", coordinator.url()));
-    worker.signal("-TERM");
-    assert_eq!(worker.end().code, 0);
+    end_well(worker);
     for sequence in Sequence::ALL.iter().map(|it| it.name()) {
         let file = place.stdout(&format!("export --db queens.db --format bfile --sequence {sequence}"));
         let (comment, lines) = file.split_once('\n').expect("a comment");
@@ -72,7 +71,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
         let expected = [1, 2, 5, 12].map(|n| format!("{n} {}\n", term(sequence, n)));
         assert_eq!(lines, expected.concat());
     }
-    let one = place.stdout(&format!("export {} --db queens.db --format bfile", runs[0].trim_end()));
+    let one = place.stdout(&format!("export {} --db queens.db --format bfile", runs[0]));
     assert_eq!(one, "# A000170 (TOTAL: all solutions)\n12 14200\n");
     let table = place.run("export --db queens.db --sequence A002562");
     assert_eq!((table.code, &*table.stdout), (2, ""));
@@ -85,7 +84,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     let outcome = place.run("export --db queens.db --format bfile");
     assert_eq!(outcome.stderr, "nqueens: 1 of 6 runs have no total and are left out\n");
     let none = "no run here has a total that is a term of A000170; 'nqueens status' lists the runs";
-    assert_eq!(place.failure(&format!("export {} --db queens.db --format bfile", open.trim_end())), none);
+    assert_eq!(place.failure(&format!("export {open} --db queens.db --format bfile")), none);
 }
 
 #[test]

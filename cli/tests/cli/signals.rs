@@ -64,7 +64,7 @@ fn while_a_run_is_being_planned() {
         let run = Background::start(place.program("sh").args(["-c", &script, NQUEENS]));
         wait_for_planning(&place);
         let outcome = stop(run, signal);
-        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (130, "", INTERRUPTED), "{signal}");
+        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.said()), (130, "", INTERRUPTED), "{signal}");
         // It left nothing that another run would have to bear with.
         let outcome = place.run("run 8 --db queens.db --json");
         assert!(outcome.stdout.contains(r#""total":"92""#), "{}", outcome.stderr);
@@ -99,7 +99,7 @@ fn while_the_database_is_being_opened() {
         let run = start(&place, "run 5 --db queens.db");
         eventually("it listens to signals", || listens(&run).then_some(()));
         let outcome = stop(run, signal);
-        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (130, "", INTERRUPTED));
+        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.said()), (130, "", INTERRUPTED));
     }
     lock.release();
     assert_eq!(place.json("run 5 --db queens.db --json")["total"], "10");

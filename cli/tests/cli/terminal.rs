@@ -117,8 +117,7 @@ impl Drop for AtTerminal {
 /// A coordinator with a run that outlasts any test, in short jobs, and one who counts it.
 fn cluster(place: &Place) -> (Coordinator, Background, String) {
     let coordinator = Coordinator::start(place, &[], "--sync-seconds 1");
-    let submit = format!("submit 20 --plan border --job-states 50000000 --coordinator {}", coordinator.url());
-    let run = place.stdout(&submit).trim_end().to_owned();
+    let run = coordinator.submit(place, "20 --plan border --job-states 50000000");
     let worker = coordinator.worker(place, "west", &[]);
     (coordinator, worker, run)
 }

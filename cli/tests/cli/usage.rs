@@ -177,6 +177,7 @@ fn the_version_tells_the_build() {
     assert_eq!(names, ["target", "instruction sets", "fastest kernel"], "{long}");
 }
 
+/// To write them, clap looks whether all commands are well formed.
 #[test]
 fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

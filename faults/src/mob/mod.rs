@@ -28,7 +28,7 @@ use self::record::{Record, results};
 use self::scene::Scene;
 use crate::campaign::end_by_signal;
 use crate::check::Reference;
-use crate::cluster::{coordinate, inquest, listening, nqueens, program, under_test};
+use crate::cluster::{coordinate, inquest, nqueens, program, under_test};
 use crate::ledger::open_runs;
 use crate::process::{Background, eventually};
 use crate::sandbox;
@@ -262,7 +262,7 @@ impl House {
             "operator",
             OPERATOR_TOKEN,
         ));
-        let (coordinator, address) = listening(&mut command);
+        let (coordinator, address) = Background::listening(&mut command);
         let (is_encrypted, workers) = (mob.tls, Vec::new());
         let mut house =
             Self { runtime, program: path, folder, board, coordinator, address, is_encrypted, workers };
