@@ -5,14 +5,16 @@
 mod common;
 
 use std::fs;
+use std::time::Duration;
 
-use common::{House, Ledger, board};
+use common::{FOR_EVER, House, Ledger, board};
+use nqueens_coordinator::Policy;
 use nqueens_coordinator::request::set_run_state;
-use nqueens_coordinator::{Coordinator, Policy, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::Lease;
-use nqueens_model::operator::{RunState, Submission};
+use nqueens_model::operator::RunState;
 use nqueens_proto::v1;
+use tokio::time::{sleep, timeout};
 
 /// The niceness of each thread that counts for the coordinator.
 fn recounts() -> Vec<i32> {
@@ -28,20 +30,20 @@ fn recounts() -> Vec<i32> {
 }
 
 async fn until(like: impl Fn(&[i32]) -> bool) {
-    while !like(&recounts()) {
-        tokio::task::yield_now().await;
-    }
+    let looks = async {
+        while !like(&recounts()) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(FOR_EVER, looks).await.unwrap_or_else(|_| panic!("{:?}", recounts()));
 }
 
 #[tokio::test]
 async fn a_recount_is_modest_and_ends_with_its_run() {
     let ledger = Ledger::new();
-    let policy = Policy { arbiter: true, ..Policy::default() };
-    let pace = Timing { policy, ..Timing::default() };
-    let house = House::on(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap()).await;
+    let house = House::open(&ledger.path, Policy { arbiter: true, ..Policy::default() }).await;
     let plan = Plan::with_states_per_job(board(20), PlanKind::Border, 100_000_000_000);
-    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 1 };
-    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let run = house.submit(plan, 1).await;
     let mut liar = house.worker(1).await;
     // Nobody has counted this: it would take a part of the job longer than any test may.
     let lease = liar.take(1).await.remove(0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Door, Policy, RULES, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Policy, RULES, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -14,6 +14,7 @@ use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::message::Lease;
 use nqueens_model::operator::{Event, RunState, RunStatus, Submission, WorkerStatus};
@@ -42,8 +43,19 @@ pub(crate) fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
 }
 
+/// The token of somebody.
+pub(crate) fn token(of: &str) -> Token {
+    format!("the-token-of-the-{of}").parse().unwrap()
+}
+
+/// A token for each of these owners of workers.
+pub(crate) fn access_of(owners: &[&str]) -> Access {
+    let tokens = owners.iter().map(|owner| (Credential::named(owner).unwrap(), token(owner)));
+    Access::new(tokens.collect(), None).unwrap()
+}
+
 /// What takes longer never comes.
-const FOR_EVER: Duration = Duration::from_mins(5);
+pub(crate) const FOR_EVER: Duration = Duration::from_mins(5);
 
 /// The plan `rows` for N = 8: 8 jobs.
 pub(crate) fn rows_8() -> Plan {
@@ -73,19 +85,22 @@ impl House {
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
         let pace = Timing { policy: Policy { beat_ms: 1_234, ..policy }, ..Timing::default() };
-        Self::serving(Coordinator::open(path, pace, "test 1.0").await.unwrap(), access).await
+        Self::timed(path, pace, access).await
     }
 
     /// One that is set up otherwise.
-    pub(crate) async fn on(coordinator: Coordinator) -> Self {
-        Self::serving(coordinator, &Access::default()).await
-    }
-
-    pub(crate) async fn serving(coordinator: Coordinator, access: &Access) -> Self {
+    pub(crate) async fn timed(path: &Path, pace: Timing, access: &Access) -> Self {
+        let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = coordinator.serve(Door::open(listener, access), None, async { drop(stopped.await) });
         Self { coordinator, url: format!("http://{address}"), stop, serving }
+    }
+
+    /// Has it plan a run of which so many results of a million are counted twice; the same again is the same run.
+    pub(crate) async fn submit(&self, plan: Plan, replicate_ppm: u32) -> RunRow {
+        let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm };
+        self.coordinator.operator().submit_once(submission).await.unwrap()
     }
 
     /// Ends this life of the coordinator.
@@ -190,6 +205,12 @@ impl Worker {
     pub(crate) async fn sync(&mut self, sync: v1::SyncRequest) -> Result<v1::SyncResponse, Status> {
         let sync = v1::SyncRequest { worker_id: self.id, secret: self.secret.clone(), ..sync };
         self.client.sync(shown(self.token.as_ref(), sync)).await.map(tonic::Response::into_inner)
+    }
+
+    /// Leases up to so many jobs by one call, which may bring less. No later call revives those that ran out meanwhile.
+    pub(crate) async fn take_once(&mut self, jobs: u32) -> Vec<v1::Lease> {
+        let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: jobs, ..v1::SyncRequest::default() };
+        self.sync(sync).await.unwrap().leases
     }
 
     /// Leases up to so many jobs; the worker holds none before.

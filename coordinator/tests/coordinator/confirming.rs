@@ -1,18 +1,13 @@
 //! Totals that no published count confirms: what the coordinator holds them against, and what it says of them.
 
-use crate::common::{ALL, House, Ledger, Worker, honest, registration, rows_8};
-use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
-use nqueens_model::credential::Credential;
-use nqueens_model::operator::{Grounds, Missing, RunState, RunStatus, Standing, Submission};
-use nqueens_proto::{Token, v1};
+use crate::common::{House, Ledger, Worker, access_of, honest, registration, rows_8, token};
+use nqueens_coordinator::{Policy, Timing};
+use nqueens_model::operator::{Grounds, Missing, RunState, RunStatus, Standing};
+use nqueens_proto::v1;
 
 /// Of a run with eight jobs.
 const CHECKS_MIN: u32 = 5;
 const RECOUNTS_MIN: u32 = 2;
-
-fn token(of: &str) -> Token {
-    format!("the-token-of-the-{of}").parse().unwrap()
-}
 
 /// Has workers of these owners count a run of eight jobs, and tell `tell` of the right results: so much of it twice. What the
 /// coordinator says of its total, to which it knows no published count.
@@ -22,22 +17,17 @@ async fn count(
     (replicate_ppm, arbiter): (u32, bool),
     tell: impl Fn(v1::JobResult) -> v1::JobResult,
 ) -> RunStatus {
-    let tokens = ["lab", "club", "school"].map(|name| (Credential::named(name).unwrap(), token(name)));
-    let access = Access::new(tokens.into(), None).unwrap();
     let policy = Policy { arbiter, recounts_min: RECOUNTS_MIN, published: false, ..Policy::default() };
     let pace = Timing { policy, checks_min: CHECKS_MIN, ..Timing::default() };
-    let house =
-        House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
-    let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm };
-    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let house = House::timed(&ledger.path, pace, &access_of(&["lab", "club", "school"])).await;
+    let run = house.submit(rows_8(), replicate_ppm).await;
     let mut workers: Vec<Worker> = Vec::new();
     for (number, owner) in (1..).zip(owners) {
         workers.push(house.register_by(Some(&token(owner)), registration(number)).await.unwrap());
     }
     while house.progress(run.id).sums.done < 8 || house.progress(run.id).sums.checks.open > 0 {
         for worker in &mut workers {
-            let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 2, ..v1::SyncRequest::default() };
-            let leases = worker.sync(sync).await.unwrap().leases;
+            let leases = worker.take_once(2).await;
             worker.report(&leases.iter().map(|lease| tell(honest(lease))).collect::<Vec<_>>()).await;
         }
     }

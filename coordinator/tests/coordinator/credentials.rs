@@ -3,27 +3,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
-use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
+use crate::common::{
+    ALL, House, Ledger, Worker, access_of, board, falsified, honest, registration, rows_8, token,
+};
+use nqueens_coordinator::{Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
-use nqueens_model::operator::{MachineName, RunState, Submission};
-use nqueens_proto::{Token, v1};
+use nqueens_model::operator::{MachineName, RunState};
+use nqueens_proto::v1;
 use tonic::Code;
-
-/// The token of somebody.
-fn token(of: &str) -> Token {
-    format!("the-token-of-the-{of}").parse().unwrap()
-}
 
 /// A coordinator that counts itself, with a token for each of two owners.
 async fn house(ledger: &Ledger) -> House {
-    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
-    let access = Access::new(tokens.into(), None).unwrap();
     let policy =
         Policy { beat_ms: 100, workers_max: 20, lease_ms: 10_000, arbiter: true, ..Policy::default() };
     let pace = Timing { policy, ..Timing::default() };
-    House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
+    House::timed(&ledger.path, pace, &access_of(&["lab", "club"])).await
 }
 
 async fn worker(house: &House, of: &str, number: u8) -> Worker {
@@ -31,13 +26,8 @@ async fn worker(house: &House, of: &str, number: u8) -> Worker {
 }
 
 /// A run of eight jobs, of which all results are checked.
-async fn submit(house: &House) -> nqueens_coordinator::RunRow {
-    submit_plan(house, rows_8(), 1_000_000).await
-}
-
-async fn submit_plan(house: &House, plan: Plan, replicate_ppm: u32) -> nqueens_coordinator::RunRow {
-    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm };
-    house.coordinator.operator().submit_once(submission).await.unwrap()
+async fn submit(house: &House) -> RunRow {
+    house.submit(rows_8(), 1_000_000).await
 }
 
 /// Sixty names of one process had an honest machine distrusted within 276 milliseconds.
@@ -80,8 +70,7 @@ async fn who_fails_everything_stops_nothing() {
     for number in 1..20 {
         let mut failer = worker(&house, "lab", number).await;
         for _ in 0..3 {
-            let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
-            let leases = failer.sync(sync).await.unwrap().leases;
+            let leases = failer.take_once(8).await;
             let fail = |lease: &v1::Lease| v1::ReturnedLease { token: lease.token, failure: "no".to_owned() };
             let returned = leases.iter().map(fail).collect();
             failer.sync(v1::SyncRequest { returned, ..v1::SyncRequest::default() }).await.unwrap();
@@ -192,12 +181,8 @@ async fn a_result_needs_a_ticket_of_its_own_credential() {
 #[tokio::test]
 async fn credentials_that_collude_are_found_by_recounts() {
     let ledger = Ledger::new();
-    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
-    let access = Access::new(tokens.into(), None).unwrap();
     let policy = Policy { arbiter: true, published: false, ..Policy::default() };
-    let pace = Timing { policy, ..Timing::default() };
-    let house =
-        House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
+    let house = House::guarded(&ledger.path, policy, &access_of(&["lab", "club"])).await;
     let run = submit(&house).await;
     let mut liars = [worker(&house, "lab", 1).await, worker(&house, "club", 2).await];
     let mut refused = 0;
@@ -226,7 +211,7 @@ async fn who_claims_speed_leaves_jobs_to_others_and_gets_no_second_lease_of_his_
     let ledger = Ledger::new();
     let house = house(&ledger).await;
     let plan = Plan::with_states_per_job(board(12), PlanKind::Rows, 30);
-    let run = submit_plan(&house, plan, 0).await;
+    let run = house.submit(plan, 0).await;
     assert!(run.jobs > 1_500, "{} jobs", run.jobs);
     let fast = v1::Capability {
         states_per_s: 1 << 50,

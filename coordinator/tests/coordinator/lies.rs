@@ -4,21 +4,15 @@
 use std::collections::HashMap;
 
 use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
+use nqueens_coordinator::Policy;
 use nqueens_coordinator::request::{self, Request, Requeue};
-use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
-use nqueens_model::operator::{Blamed, CheckCounts, EventKind, MachineName, RunState, Submission};
+use nqueens_model::operator::{Blamed, CheckCounts, EventKind, MachineName, RunState};
 use nqueens_proto::v1;
 use tonic::Code;
 
 const ALWAYS: u32 = 1_000_000;
-
-/// A run of which so many results of a million are counted twice.
-async fn submit(house: &House, plan: Plan, replicate_ppm: u32) -> RunRow {
-    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm };
-    house.coordinator.operator().submit_once(submission).await.unwrap()
-}
 
 fn set_trust(name: &str, trusted: bool) -> impl Request<Answer = ()> {
     request::set_trust(MachineName::One { name: name.to_owned(), credential: None }, trusted)
@@ -31,9 +25,7 @@ fn rows_9() -> Plan {
 
 /// A coordinator that counts itself.
 async fn counting(ledger: &Ledger) -> House {
-    let policy = Policy { beat_ms: 1_234, arbiter: true, ..Policy::default() };
-    let pace = Timing { policy, ..Timing::default() };
-    House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &Access::default()).await
+    House::open(&ledger.path, Policy { arbiter: true, ..Policy::default() }).await
 }
 
 /// What a liar makes of a right result; it remembers the one before.
@@ -65,7 +57,7 @@ async fn work(mut worker: Worker, lie: Option<Lie>) -> Result<(), tonic::Status>
 async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     let ledger = Ledger::new();
     let house = counting(&ledger).await;
-    let run = submit(&house, rows_9(), replicate_ppm).await;
+    let run = house.submit(rows_9(), replicate_ppm).await;
     let liar = house.worker(9).await;
     let honest = [house.worker(1).await, house.worker(2).await, house.worker(3).await];
     let (liar_id, liar) = (liar.id, tokio::spawn(work(liar, Some(lie))));
@@ -137,7 +129,7 @@ async fn count_all(worker: &mut Worker, lie: impl Fn(v1::JobResult) -> v1::JobRe
 #[tokio::test]
 async fn every_job_is_counted_by_two_machines_each_its_own_image() {
     let (ledger, house) = House::fresh().await;
-    let run = submit(&house, rows_8(), ALWAYS).await;
+    let run = house.submit(rows_8(), ALWAYS).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let first = count_all(&mut one, |right| right).await;
     assert_eq!(house.progress(run.id).sums.checks.open, 8);
@@ -162,7 +154,7 @@ async fn the_coordinator_decides_what_two_dispute() {
     for first_lies in [true, false] {
         let ledger = Ledger::new();
         let house = House::open(&ledger.path, Policy::default()).await;
-        let run = submit(&house, rows_8(), ALWAYS).await;
+        let run = house.submit(rows_8(), ALWAYS).await;
         let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
         let lie = |lies: bool| move |right| if lies { falsified(&right) } else { right };
         count_all(&mut one, lie(first_lies)).await;
@@ -200,7 +192,7 @@ async fn the_coordinator_decides_what_two_dispute() {
 async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmitted() {
     let ledger = Ledger::new();
     let house = counting(&ledger).await;
-    let run = submit(&house, rows_8(), ALWAYS).await;
+    let run = house.submit(rows_8(), ALWAYS).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let held = one.take(2).await;
     one.report(&[falsified(&honest(&held[0]))]).await;
@@ -258,7 +250,7 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
 async fn second_counts_stay_unmade_where_there_is_one_machine_alone() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy { lease_ms: 10_000, ..Policy::default() }).await;
-    let run = submit(&house, rows_8(), ALWAYS).await;
+    let run = house.submit(rows_8(), ALWAYS).await;
     let mut one = house.worker(1).await;
     // Another process on the same machine checks nothing.
     let twin = v1::RegisterRequest { name: "worker 1".to_owned(), ..registration(2) };
@@ -299,7 +291,7 @@ async fn second_counts_stay_unmade_where_there_is_one_machine_alone() {
 #[tokio::test]
 async fn nobody_is_waited_for_who_is_known_to_be_gone() {
     let (ledger, house) = House::fresh().await;
-    let run = submit(&house, rows_8(), ALWAYS).await;
+    let run = house.submit(rows_8(), ALWAYS).await;
     let (mut one, _two) = (house.worker(1).await, house.worker(2).await);
     let results: Vec<_> = one.take(8).await.iter().map(honest).collect();
     one.report(&results).await;
@@ -317,7 +309,7 @@ async fn nobody_is_waited_for_who_is_known_to_be_gone() {
 #[tokio::test]
 async fn results_are_taken_back_and_stay_in_the_ledger() {
     let (ledger, house) = House::fresh().await;
-    let run = submit(&house, rows_8(), 0).await;
+    let run = house.submit(rows_8(), 0).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let some = one.take(3).await;
     one.report(&some.iter().map(honest).collect::<Vec<_>>()).await;
@@ -363,7 +355,7 @@ async fn the_coordinator_counts_some_jobs_itself() {
     assert_eq!(client.register(reserved).await.unwrap_err().code(), Code::PermissionDenied);
     // One lies and nobody else is there; the total waits for the last job.
     let mut one = house.worker(1).await;
-    let run = submit(&house, rows_8(), 1).await;
+    let run = house.submit(rows_8(), 1).await;
     let leases = one.take(8).await;
     let lies: Vec<_> = leases.iter().map(|lease| falsified(&honest(lease))).collect();
     one.report(&lies[..7]).await;

@@ -381,7 +381,7 @@ async fn what_happens_is_told() {
     assert_eq!((stalled.number, stalled.run), (2, Some(run)));
 
     let mut worker = house.worker(1).await;
-    let leases = worker.take(2).await;
+    let leases = worker.take_once(2).await;
     let lost = told(2, EventKind::WorkerLost).await;
     assert_eq!(lost.worker.as_ref().map(|worker| worker.id.get()), Some(worker.id));
     assert!(lost.text.contains(" s without a heartbeat: ") && lost.text.ends_with(" back."), "{}", lost.text);

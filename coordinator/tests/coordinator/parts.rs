@@ -1,29 +1,24 @@
 //! Jobs that are too large to be counted twice: their results tell what each part has, and the coordinator counts parts.
 
-use crate::common::{ALL, House, Ledger, Worker, board, falsified, honest, registration};
-use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing};
+use crate::common::{ALL, House, Ledger, Worker, access_of, board, falsified, honest, registration, token};
+use nqueens_coordinator::{Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunState, RunStatus, Submission};
-use nqueens_proto::{Token, v1};
+use nqueens_model::operator::{RunState, RunStatus};
+use nqueens_proto::v1;
 use sqlx::{Connection, Executor};
 
 /// A run of small jobs that are taken for jobs of three parts, by a coordinator that counts parts itself.
 async fn large_jobs(ledger: &Ledger) -> (House, RunId) {
     let run = store_large_jobs(ledger).await;
-    let policy = Policy { arbiter: true, ..Policy::default() };
-    let pace = Timing { policy, ..Timing::default() };
-    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
-    (House::on(coordinator).await, run.id)
+    (House::open(&ledger.path, Policy { arbiter: true, ..Policy::default() }).await, run.id)
 }
 
 async fn store_large_jobs(ledger: &Ledger) -> RunRow {
     let house = House::open(&ledger.path, Policy::default()).await;
     let plan = Plan::with_states_per_job(board(10), PlanKind::Rows, 100_000);
     // As few second counts by others as there can be.
-    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 1 };
-    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let run = house.submit(plan, 1).await;
     house.close().await;
     let mut connection = ledger.connect().await;
     connection.execute("UPDATE job SET states = 3000000000").await.unwrap();
@@ -99,18 +94,14 @@ async fn honest_parts_are_confirmed_and_shown() {
 async fn owners_who_leave_parts_out_are_recounted_all_the_same() {
     let ledger = Ledger::new();
     let RunRow { id, jobs, .. } = store_large_jobs(&ledger).await;
-    let of = |name: &str| format!("the-token-of-the-{name}").parse::<Token>().unwrap();
-    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), of(name)));
-    let access = Access::new(tokens.into(), None).unwrap();
     // As many recounts as there are jobs; the others have enough parts for that.
     let policy =
         Policy { beat_ms: 100, arbiter: true, published: false, recounts_min: jobs, ..Policy::default() };
     let pace = Timing { policy, checks_min: 1, ..Timing::default() };
-    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
-    let house = House::serving(coordinator, &access).await;
+    let house = House::timed(&ledger.path, pace, &access_of(&["lab", "club"])).await;
     let mut owners = Vec::new();
     for (number, name) in [(1, "lab"), (2, "club")] {
-        owners.push(house.register_by(Some(&of(name)), registration(number)).await.unwrap());
+        owners.push(house.register_by(Some(&token(name)), registration(number)).await.unwrap());
     }
     // The same lie of both, small enough for the estimate of the total. Some tell parts that are not the job's.
     let tell = |lease: &v1::Lease| match lease.token.unwrap().job {

@@ -3,7 +3,7 @@
 
 use crate::common::{House, Ledger, Operators, board, operator, refusal, submission};
 use nqueens_coordinator::request::expire;
-use nqueens_coordinator::{Coordinator, Policy, Reader, Timing};
+use nqueens_coordinator::{Access, Policy, Reader, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::{DiskRoom, Progress, RunState, Submission};
 
@@ -108,7 +108,7 @@ async fn runs_that_wait_to_be_planned_are_few_and_can_be_cancelled() {
 /// A coordinator that takes plans of so many jobs.
 async fn limited(ledger: &Ledger, jobs_max: u32) -> House {
     let pace = Timing { jobs_max, ..Timing::default() };
-    House::on(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap()).await
+    House::timed(&ledger.path, pace, &Access::default()).await
 }
 
 #[tokio::test]

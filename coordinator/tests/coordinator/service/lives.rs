@@ -1,7 +1,7 @@
 //! Restarts of a coordinator: what survives its end, a failed transaction, a second process.
 
 use nqueens_coordinator::{Coordinator, Error, Events, Policy, Timing};
-use nqueens_model::operator::{EventKind, RunState, Submission};
+use nqueens_model::operator::{EventKind, RunState};
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
@@ -12,8 +12,7 @@ use crate::common::{House, Ledger, falsified, honest, rows_8};
 #[tokio::test]
 async fn everything_acknowledged_outlives_the_coordinator() {
     let (ledger, house) = House::fresh().await;
-    let twice = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm: 1_000_000 };
-    let run = house.coordinator.operator().submit_once(twice).await.unwrap();
+    let run = house.submit(rows_8(), 1_000_000).await;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(5).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
@@ -39,7 +38,7 @@ async fn events_outlive_the_coordinator() {
     let house = House::open(&ledger.path, Policy { lease_ms: 250, ..Policy::default() }).await;
     let operator = house.coordinator.operator().clone();
     let run = operator.submit(rows_8(), 0).await.unwrap();
-    house.worker(1).await.take(2).await;
+    house.worker(1).await.take_once(2).await;
     let lost = |events: &Events| events.iter().any(|event| event.kind == EventKind::WorkerLost);
     let before = operator.events().wait_for(lost).await.unwrap().clone();
     house.close().await;
@@ -132,26 +131,6 @@ async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
         house.wait_for(run.id, |run| run.state == RunState::Done).await;
         house.end(&ledger).await;
     }
-}
-
-#[tokio::test]
-async fn a_plan_cut_short_leaves_no_trace() {
-    let (ledger, house) = House::fresh().await;
-    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
-    house.close().await;
-    let mut connection = ledger.connect().await;
-    let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
-                         VALUES (5, 9, 'rows', 1, 1, 'planning', 1);
-                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max,
-                                      solutions_max)
-                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0, 0)";
-    connection.execute(unplanned).await.unwrap();
-    connection.close().await.unwrap();
-    let house = House::open(&ledger.path, Policy::default()).await;
-    let runs = house.coordinator.operator().reader().runs().await.unwrap();
-    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
-    assert_eq!(ledger.ask("SELECT count(*) FROM job WHERE run = 5").await, ["0"]);
-    house.end(&ledger).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Results: the first, the second, the late, the wrong.
 
 use nqueens_coordinator::Policy;
+use nqueens_kernel::plan::Plan;
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
+use tonic::Code;
 
 use crate::common::{House, Ledger, falsified, honest, registration, rows_8};
 
@@ -100,26 +102,45 @@ async fn absurd_times_and_states_are_refused() {
 
 #[tokio::test]
 async fn counts_that_cannot_be_right_put_their_machine_out() {
-    let (ledger, house) = House::fresh().await;
-    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
-    let absurd = [
+    let small = Plan::of_cells_with("....\n..#.\n....\n....".parse().unwrap(), 10);
+    let absurd: [(Plan, [fn(v1::JobResult) -> v1::JobResult; 3]); 2] = [
         // More orbits of 8 than the board has; symmetric ones where there are none; both at the limit of the wire.
-        |honest: v1::JobResult| v1::JobResult { count8: 12, ..honest },
-        |honest: v1::JobResult| v1::JobResult { count2: 1, ..honest },
-        |honest: v1::JobResult| v1::JobResult { count4: i64::MAX as u64, count8: i64::MAX as u64, ..honest },
+        (
+            rows_8(),
+            [
+                |honest| v1::JobResult { count8: 12, ..honest },
+                |honest| v1::JobResult { count2: 1, ..honest },
+                |honest| v1::JobResult { count4: i64::MAX as u64, count8: i64::MAX as u64, ..honest },
+            ],
+        ),
+        // More solutions than there can be; orbits where there are none.
+        (
+            small,
+            [
+                |honest| v1::JobResult { solutions: 100, ..honest },
+                |honest| v1::JobResult { count8: 1, ..honest },
+                |honest| v1::JobResult { count2: 1, ..honest },
+            ],
+        ),
     ];
-    for (number, spoil) in (1..).zip(absurd) {
-        let mut worker = house.worker(number).await;
-        let lease = worker.take(1).await.remove(0);
-        let ack = worker.report_for_reasons(&[spoil(honest(&lease))]).await.remove(0);
-        assert_eq!(
-            (ack.verdict(), &*ack.reason),
-            (Verdict::Implausible, "these counts can't be right for the job")
-        );
-        assert!(worker.sync(v1::SyncRequest::default()).await.is_err(), "it is a proof by itself");
+    for (plan, absurd) in absurd {
+        let (ledger, house) = House::fresh().await;
+        house.coordinator.operator().submit(plan, 0).await.unwrap();
+        for (number, spoil) in (1..).zip(absurd) {
+            let mut worker = house.worker(number).await;
+            let wrong = spoil(honest(&worker.take(1).await[0]));
+            let ack = worker.report_for_reasons(std::slice::from_ref(&wrong)).await.remove(0);
+            assert_eq!(
+                (ack.verdict(), &*ack.reason),
+                (Verdict::Implausible, "these counts can't be right for the job"),
+                "{wrong:?}"
+            );
+            let refusal = worker.sync(v1::SyncRequest::default()).await.unwrap_err();
+            assert_eq!(refusal.code(), Code::PermissionDenied, "it is a proof by itself");
+        }
+        assert_eq!(ledger.verdicts().await, Vec::<String>::new());
+        house.end(&ledger).await;
     }
-    assert_eq!(ledger.verdicts().await, Vec::<String>::new());
-    house.end(&ledger).await;
 }
 
 #[tokio::test]
@@ -157,8 +178,9 @@ async fn late_work_is_not_thrown_away() {
     let policy = Policy { lease_ms: 500, ..Policy::default() };
     let house = House::open(&ledger.path, policy).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
-    let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
-    let slow = one.take(2).await;
+    let mut one = house.worker(1).await;
+    let slow = one.take_once(2).await;
+    let mut two = house.worker(2).await;
     house.wait_for(run.id, |run| run.sums.leased == 0).await;
     assert_eq!(ledger.ask("SELECT sum(lapses) || ' ' || sum(failures) FROM job").await, ["2 0"]);
     // Nobody has the first again, somebody else the second.
