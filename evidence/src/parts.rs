@@ -89,11 +89,9 @@ mod tests {
             SampledParts::of(&plan.jobs().next().unwrap()).is_some()
         };
         let whole = u64::MAX;
-        assert!([(14, whole), (20, 1)].into_iter().all(|(n, states)| !has_parts((
-            n,
-            PlanKind::Colours,
-            states
-        ))));
+        for (n, states) in [(14, whole), (20, 1)] {
+            assert!(!has_parts((n, PlanKind::Colours, states)));
+        }
         assert!([PlanKind::Rows, PlanKind::Border].into_iter().all(|kind| !has_parts((24, kind, whole))));
         assert!([20, 28, 31].into_iter().all(|n| has_parts((n, PlanKind::Colours, whole))));
     }

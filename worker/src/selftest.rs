@@ -165,33 +165,28 @@ mod tests {
         assert_eq!(reason, "portable counts wrong: panicked: 2 solutions make no group of 8");
     }
 
-    /// Counts right on boards smaller than `from`.
-    struct Wrong {
+    /// Finds something else in a board with so many queens than the real engine, which finds so much.
+    struct Wrong<F> {
         real: Box<dyn Engine>,
-        from: u32,
+        finds: F,
     }
 
-    impl Engine for Wrong {
+    impl<F: Fn(u32, u64) -> u64 + Send> Engine for Wrong<F> {
         fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
             let tally = self.real.count(problem, control)?;
-            let is_wrong = problem.n().get() >= self.from;
-            Ok(if is_wrong { Tally { completions: tally.completions / 2 * 2, ..tally } } else { tally })
+            Ok(Tally { completions: (self.finds)(problem.n().get(), tally.completions), ..tally })
         }
     }
 
-    /// Finds eight solutions more where N = 14 has some.
-    struct More(Box<dyn Engine>);
-
-    impl Engine for More {
-        fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
-            let tally = self.0.count(problem, control)?;
-            let more = if problem.n().get() == 14 && tally.completions > 0 { 8 } else { 0 };
-            Ok(Tally { completions: tally.completions + more, ..tally })
-        }
+    fn wrong(
+        finds: impl Fn(u32, u64) -> u64 + Copy + Send + 'static,
+    ) -> impl Fn(&str) -> Option<Box<dyn Engine>> {
+        move |name| Some(Box::new(Wrong { real: cpu(name)?, finds }))
     }
 
+    /// Counts right on boards smaller than `from`.
     fn wrong_from(from: u32) -> impl Fn(&str) -> Option<Box<dyn Engine>> {
-        move |name| Some(Box::new(Wrong { real: cpu(name)?, from }))
+        wrong(move |n, right| if n >= from { right / 2 * 2 } else { right })
     }
 
     #[test]
@@ -205,7 +200,7 @@ mod tests {
         let large = right_below(14);
         assert!(large.starts_with("portable counts wrong: panicked: "), "{large}");
         // By as many solutions as there are in an orbit.
-        let more = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(More(cpu(name)?))) };
+        let more = wrong(|n, right| if n == 14 && right > 0 { right + 8 } else { right });
         let more = prove_device(&more, "portable", PlanKind::Border).unwrap_err();
         assert!(more.starts_with("portable counts COUNT") && more.contains("for N = 14 by"), "{more}");
     }

@@ -297,9 +297,10 @@ fn files_max() -> anyhow::Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
-/// As many stay.
+/// As many backups stay.
 const KEPT: usize = 3;
 
+/// Backups that a coordinator makes by itself.
 #[derive(Clone, Debug, Args)]
 struct Backups {
     /// Time between two backups

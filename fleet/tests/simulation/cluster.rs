@@ -7,7 +7,7 @@ use nqueens_fleet::decide::FleetLimits;
 use nqueens_fleet::state::{Allocation, AllocationId, AllocationState, Demand, Queue};
 use nqueens_kernel::random::Random;
 
-use crate::life::Happened;
+use crate::life::{Happening, Tally};
 
 /// Ended jobs are listed for so many seconds, as with `MinJobAge` of Slurm.
 const LISTED_S: u64 = 300;
@@ -31,8 +31,8 @@ pub(crate) struct SimJob {
     suspended_until: UnixSeconds,
 }
 
-/// How often what happens, in thousandths of all chances.
-#[derive(Clone, Debug)]
+/// How often what happens, in thousandths of all chances; by default nothing does.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Troubles {
     pub(crate) refusal: u64,
     /// The submit limit changes: in thousandths of seconds.
@@ -52,20 +52,6 @@ pub(crate) struct Troubles {
 }
 
 impl Troubles {
-    pub(crate) const FAIR: Self = Self {
-        refusal: 0,
-        limit: 0,
-        silence: 0,
-        slow_list: 0,
-        no_list: 0,
-        failure: 0,
-        no_launch: 0,
-        preemption: 0,
-        node_failure: 0,
-        linger: 0,
-        deaf: 0,
-    };
-
     pub(crate) fn draw(random: &mut Random) -> Self {
         // Each trouble is absent in most clusters: together they would hide each other.
         let mut some = |most: u64| if random.permille(400) { random.below(most + 1) } else { 0 };
@@ -105,7 +91,7 @@ pub(crate) struct SimCluster {
     pub(crate) surprises: u64,
     /// Jobs that were queued or held in the last list.
     pub(crate) waiting_then: BTreeSet<AllocationId>,
-    pub(crate) tally: Happened,
+    pub(crate) tally: Tally,
     next: u64,
     running: u64,
     pub(crate) room: u64,
@@ -134,7 +120,7 @@ impl SimCluster {
             coordinator_up: true,
             surprises: 0,
             waiting_then: BTreeSet::new(),
-            tally: Happened::default(),
+            tally: Tally::default(),
             next: 1,
             running: 0,
             room: random.number(1..=10),
@@ -184,7 +170,7 @@ impl SimCluster {
 
     /// Takes a submit; it arrives now, or later.
     pub(crate) fn submit(&mut self, count: u32, late: bool) -> Vec<AllocationId> {
-        self.tally.submitted += u64::from(count);
+        self.tally[Happening::Submitted as usize] += u64::from(count);
         if late {
             let at = self.now + self.random.below(LATEST_S);
             self.landing.push((at, count));
@@ -216,7 +202,7 @@ impl SimCluster {
         assert!(job.ours, "somebody else's job was ended");
         match job.state {
             AllocationState::Queued | AllocationState::Held => {
-                self.tally.started += 1;
+                self.tally[Happening::Started as usize] += 1;
                 (job.state, job.since) = (AllocationState::Cancelled, self.now);
             }
             AllocationState::Running => self.leave(id, AllocationState::Cancelled),
@@ -227,7 +213,7 @@ impl SimCluster {
     /// A job ends, or is queued again: at once, or after a while among those that leave.
     fn leave(&mut self, id: &str, then: AllocationState) {
         let lingers = self.random.permille(self.weather.linger);
-        self.tally.lingered += u64::from(lingers);
+        self.tally[Happening::Lingered as usize] += u64::from(lingers);
         let pause = if lingers { self.random.number(60..=900) } else { self.random.below(10) };
         let job = self.jobs.get_mut(id).expect("it is there");
         (job.state, job.then, job.leaves_at) = (AllocationState::Leaving, then, self.now + pause);
@@ -273,8 +259,8 @@ impl SimCluster {
         if self.running < self.room && self.random.permille(200) {
             let launched = !self.random.permille(self.weather.no_launch);
             self.running += u64::from(launched);
-            self.tally.started += 1;
-            self.tally.held += u64::from(!launched);
+            self.tally[Happening::Started as usize] += 1;
+            self.tally[Happening::Held as usize] += u64::from(!launched);
             let job = self.jobs.get_mut(id).expect("it is there");
             job.state = if launched { AllocationState::Running } else { AllocationState::Held };
             (job.since, job.idle_s) = (self.now, 0);
@@ -288,7 +274,7 @@ impl SimCluster {
             if job.state == AllocationState::Queued {
                 job.restarts += 1;
                 self.surprises += 1;
-                self.tally.requeued += 1;
+                self.tally[Happening::Requeued as usize] += 1;
             }
         }
     }
@@ -296,13 +282,13 @@ impl SimCluster {
     fn run(&mut self, id: &str) {
         let per_million = |random: &mut Random, share: u64| random.below(1_000_000) < share;
         if per_million(&mut self.random, self.weather.preemption) {
-            self.tally.preempted += 1;
+            self.tally[Happening::Preempted as usize] += 1;
             let again = self.random.permille(700);
             let then = if again { AllocationState::Queued } else { AllocationState::Cancelled };
             return self.leave(id, then);
         }
         if per_million(&mut self.random, self.weather.node_failure) {
-            self.tally.nodes_lost += 1;
+            self.tally[Happening::NodeLost as usize] += 1;
             let again = self.random.permille(500);
             let then = if again { AllocationState::Queued } else { AllocationState::Lost };
             return self.leave(id, then);
@@ -317,7 +303,7 @@ impl SimCluster {
         }
         let ran = self.now - job.since;
         if ran == 1 && self.random.permille(self.weather.failure) {
-            self.tally.failed += 1;
+            self.tally[Happening::Failed as usize] += 1;
             return self.leave(id, AllocationState::Failed);
         }
         if ran >= self.time_limit_s {

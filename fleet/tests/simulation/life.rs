@@ -8,56 +8,37 @@ use nqueens_fleet::decide::is_due;
 use nqueens_fleet::look::{StateStore, look};
 use nqueens_fleet::process::CommandError;
 use nqueens_fleet::state::{AllocationId, AllocationState, FleetState, Queue};
+use strum::VariantArray;
 
 use crate::cluster::{SimCluster, Troubles};
 
-/// What has happened.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Happened {
-    pub(crate) submitted: u64,
-    pub(crate) refused: u64,
-    pub(crate) limited: u64,
-    pub(crate) uncertain: u64,
-    pub(crate) preempted: u64,
-    pub(crate) requeued: u64,
-    pub(crate) nodes_lost: u64,
-    pub(crate) held: u64,
-    pub(crate) lingered: u64,
-    pub(crate) failed: u64,
-    pub(crate) restarts: u64,
-    pub(crate) states_lost: u64,
-    pub(crate) away: u64,
-    pub(crate) stops: u64,
-    pub(crate) unlisted: u64,
-    pub(crate) killed_in_submit: u64,
-    /// Allocations that have left the queue.
-    pub(crate) started: u64,
-    /// Calls of the batch system.
-    pub(crate) calls: u64,
+/// What happens.
+#[derive(Clone, Copy, Debug, VariantArray)]
+pub(crate) enum Happening {
+    Submitted,
+    Refused,
+    Limited,
+    Uncertain,
+    Preempted,
+    Requeued,
+    NodeLost,
+    Held,
+    Lingered,
+    Failed,
+    Restarted,
+    StateLost,
+    Away,
+    Stopped,
+    Unlisted,
+    KilledInSubmit,
+    /// An allocation has left the queue.
+    Started,
+    /// The batch system was called.
+    Called,
 }
 
-impl Happened {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.submitted += other.submitted;
-        self.refused += other.refused;
-        self.limited += other.limited;
-        self.uncertain += other.uncertain;
-        self.preempted += other.preempted;
-        self.requeued += other.requeued;
-        self.nodes_lost += other.nodes_lost;
-        self.held += other.held;
-        self.lingered += other.lingered;
-        self.failed += other.failed;
-        self.restarts += other.restarts;
-        self.states_lost += other.states_lost;
-        self.away += other.away;
-        self.stops += other.stops;
-        self.unlisted += other.unlisted;
-        self.killed_in_submit += other.killed_in_submit;
-        self.started += other.started;
-        self.calls += other.calls;
-    }
-}
+/// How often each has happened.
+pub(crate) type Tally = [u64; Happening::VARIANTS.len()];
 
 /// The state on disk. After a kill nothing is written any more.
 struct SimDisk<'a> {
@@ -86,7 +67,7 @@ struct Way<'a> {
 impl Backend for Way<'_> {
     fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
-        cluster.tally.calls += 1;
+        cluster.tally[Happening::Called as usize] += 1;
         assert!(self.may_submit, "a submit without a coordinator, in a pause or while it stops");
         let count_u64 = u64::from(count);
         let alive = cluster.count(|job| job.state.is_alive()) + cluster.on_their_way() + count_u64;
@@ -95,27 +76,27 @@ impl Backend for Way<'_> {
         let queued =
             cluster.count(|job| job.state == AllocationState::Queued) + cluster.on_their_way() + count_u64;
         // At first as many as the backlog; twice as many as before only if half of these have left the queue.
-        let started = cluster.tally.started;
+        let started = cluster.tally[Happening::Started as usize];
         assert!(queued <= limits.backlog.max(4 * started) + surprises, "{queued} queued, {limits:?}");
         let weather = cluster.weather.clone();
         let present = cluster.count(|job| !job.state.has_ended());
         if present + cluster.on_their_way() + count_u64 > cluster.submit_max {
-            cluster.tally.limited += 1;
+            cluster.tally[Happening::Limited as usize] += 1;
             return Err(CommandError::Failed("AssocMaxSubmitJobLimit".to_owned()));
         }
         if cluster.random.permille(weather.refusal) {
-            cluster.tally.refused += 1;
+            cluster.tally[Happening::Refused as usize] += 1;
             return Err(CommandError::Failed("no such partition".to_owned()));
         }
         let is_silent = cluster.random.permille(weather.silence);
         let arrives = !is_silent || cluster.random.permille(500);
         let ids = if arrives { cluster.submit(count, is_silent || self.kill_in_submit) } else { Vec::new() };
         if self.kill_in_submit {
-            cluster.tally.killed_in_submit += 1;
+            cluster.tally[Happening::KilledInSubmit as usize] += 1;
             *self.is_killed.borrow_mut() = true;
         }
         if is_silent {
-            cluster.tally.uncertain += 1;
+            cluster.tally[Happening::Uncertain as usize] += 1;
             let pause = cluster.random.below(40);
             cluster.pass(pause);
             return Err(CommandError::Unclear("timed out".to_owned()));
@@ -125,10 +106,10 @@ impl Backend for Way<'_> {
 
     fn list(&mut self, _known: &[AllocationId]) -> Result<Queue, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
-        cluster.tally.calls += 1;
+        cluster.tally[Happening::Called as usize] += 1;
         let weather = cluster.weather.clone();
         if cluster.random.permille(weather.no_list) {
-            cluster.tally.unlisted += 1;
+            cluster.tally[Happening::Unlisted as usize] += 1;
             cluster.pass(40);
             return Err(CommandError::Unclear("no answer".to_owned()));
         }
@@ -187,10 +168,10 @@ impl Life<'_> {
     /// Another process goes on, with what the last one knew or without.
     fn restart(&mut self, is_lost: bool) {
         let mut cluster = self.cluster.borrow_mut();
-        cluster.tally.restarts += 1;
+        cluster.tally[Happening::Restarted as usize] += 1;
         // A lost state and a lost answer at once are too much.
         if is_lost && cluster.landing.is_empty() {
-            cluster.tally.states_lost += 1;
+            cluster.tally[Happening::StateLost as usize] += 1;
             self.disk.state = RefCell::default();
         } else {
             let text = serde_json::to_string(&*self.disk.state.borrow()).expect("JSON");
@@ -205,7 +186,7 @@ impl Life<'_> {
     fn stop(&mut self) {
         let is_killed = self.cluster.borrow_mut().random.permille(500);
         self.look(is_killed);
-        self.cluster.borrow_mut().tally.stops += 1;
+        self.cluster.borrow_mut().tally[Happening::Stopped as usize] += 1;
         self.disk.change(FleetState::stop).expect("alive");
         for _ in 0..20_000 {
             self.look(false);
@@ -224,7 +205,7 @@ impl Life<'_> {
 }
 
 /// The life of a seed. Panics where a promise is broken.
-pub(crate) fn live(seed: u64) -> Happened {
+pub(crate) fn live(seed: u64) -> Tally {
     let (cluster, is_killed) = (RefCell::new(SimCluster::new(seed)), RefCell::new(false));
     let mut life =
         Life { cluster: &cluster, disk: SimDisk { state: RefCell::default(), is_killed: &is_killed } };
@@ -234,7 +215,7 @@ pub(crate) fn live(seed: u64) -> Happened {
         if chance(20) {
             let mut cluster = cluster.borrow_mut();
             cluster.coordinator_up = !cluster.coordinator_up;
-            cluster.tally.away += u64::from(!cluster.coordinator_up);
+            cluster.tally[Happening::Away as usize] += u64::from(!cluster.coordinator_up);
         }
         let is_killed = chance(30);
         life.look(is_killed);
@@ -255,7 +236,7 @@ pub(crate) fn live(seed: u64) -> Happened {
     }
     // Somebody has mended everything. The work is done within two hours and the longest wait.
     cluster.borrow_mut().coordinator_up = true;
-    cluster.borrow_mut().weather = Troubles::FAIR;
+    cluster.borrow_mut().weather = Troubles::default();
     cluster.borrow_mut().submit_max = u64::MAX;
     life.disk.change(FleetState::begin).expect("alive");
     for _ in 0..40_000 {
@@ -274,7 +255,7 @@ pub(crate) fn live(seed: u64) -> Happened {
 pub(crate) fn grow_large() -> (u64, Vec<u64>) {
     const ALL: u64 = 10_000;
     let mut cluster = SimCluster::new(7);
-    cluster.weather = Troubles::FAIR;
+    cluster.weather = Troubles::default();
     (cluster.limits.workers_max, cluster.limits.backlog) = (ALL, 2);
     (cluster.room, cluster.open, cluster.time_limit_s) = (ALL, u64::MAX / 2, u64::MAX);
     let begun = cluster.now;
@@ -290,12 +271,12 @@ pub(crate) fn grow_large() -> (u64, Vec<u64>) {
     let mut calls = Vec::new();
     // Until the fleet has seen them all, too.
     for minute in 0..6 {
-        let (from, before) = (cluster.borrow().now, cluster.borrow().tally.calls);
+        let (from, before) = (cluster.borrow().now, cluster.borrow().tally[Happening::Called as usize]);
         while cluster.borrow().now < from + 60 {
             life.look(false);
         }
         if minute > 1 {
-            calls.push(cluster.borrow().tally.calls - before);
+            calls.push(cluster.borrow().tally[Happening::Called as usize] - before);
         }
     }
     assert_eq!(running(), ALL);

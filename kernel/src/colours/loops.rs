@@ -91,7 +91,11 @@ macro_rules! implement {
             } }
         }
     };
-    (@method [$($features:literal)?] $name:ident $(<$count:ident>)? ($($arg:ident: $type:ty),*) -> $result:ty $body:block) => {
+    // A method whose body is compiled for the instructions.
+    (
+        @method [$($features:literal)?]
+        $name:ident $(<$count:ident>)? ($($arg:ident: $type:ty),*) -> $result:ty $body:block
+    ) => {
         fn $name $(<$count: FitCount>)? (self, $($arg: $type),*) -> $result {
             $(#[target_feature(enable = $features)])?
             fn compiled $(<$count: FitCount>)? ($($arg: $type),*) -> $result $body

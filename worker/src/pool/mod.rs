@@ -163,11 +163,10 @@ impl Pool {
 
     /// The same, but after this time a thread that is lost in a driver is left behind.
     pub(crate) async fn close_within(self, time: Duration) {
-        match timeout(time, spawn_blocking(move || self.close())).await {
-            Ok(closed) => closed.expect("closing the pool does not panic"),
-            Err(_) => {
-                warn!("a counting thread does not end, perhaps in a driver; nobody waits for it any more")
-            }
+        if let Ok(closed) = timeout(time, spawn_blocking(move || self.close())).await {
+            closed.expect("closing the pool does not panic");
+        } else {
+            warn!("a counting thread does not end, perhaps in a driver: nobody waits for it any more");
         }
     }
 }

@@ -100,10 +100,12 @@ async fn absurd_times_and_states_are_refused() {
     house.end(&ledger).await;
 }
 
+type Lie = fn(v1::JobResult) -> v1::JobResult;
+
 #[tokio::test]
 async fn counts_that_cannot_be_right_put_their_machine_out() {
     let small = Plan::of_cells_with("....\n..#.\n....\n....".parse().unwrap(), 10);
-    let absurd: [(Plan, [fn(v1::JobResult) -> v1::JobResult; 3]); 2] = [
+    let absurd: [(Plan, [Lie; 3]); 2] = [
         // More orbits of 8 than the board has; symmetric ones where there are none; both at the limit of the wire.
         (
             rows_8(),

@@ -31,7 +31,7 @@ async fn batches_of_many_jobs_give_each_what_it_has_alone() {
             one_by_one(boards, engine, control)
         });
         pool.add(leases.clone());
-        let all = all_finished(&pool, leases.len()).await;
+        let all = all_counts(&pool, leases.len()).await;
         for lease in &leases {
             assert_eq!(all[&lease.token], Ok(expected(lease)), "{lease:?}");
         }
@@ -64,7 +64,7 @@ async fn a_job_of_a_batch_can_be_revoked_alone_and_all_stop_it() {
     assert_eq!(progress.len(), 3);
     pool.revoke(&[revoked.token]);
     go_on.store(true, Ordering::SeqCst);
-    let all = all_finished(&pool, 2).await;
+    let all = all_counts(&pool, 2).await;
     assert!([&kept, &other].iter().all(|lease| all[&lease.token] == Ok(expected(lease))), "{all:?}");
     assert_eq!(pool.look(), Look::default());
 
@@ -78,7 +78,7 @@ async fn a_job_of_a_batch_can_be_revoked_alone_and_all_stop_it() {
     assert!(!pool.shared.lock().batches[0].control.is_stopped(), "somebody wants the rest of it");
     pool.revoke(&[two.token]);
     pool.add(vec![last.clone()]);
-    assert_eq!(all_finished(&pool, 1).await, HashMap::from([(last.token, Ok(expected(&last)))]));
+    assert_eq!(all_counts(&pool, 1).await, HashMap::from([(last.token, Ok(expected(&last)))]));
     pool.close();
 }
 
@@ -95,7 +95,7 @@ async fn a_batch_that_panics_costs_the_job_that_panics_alone() {
     });
     let leases = [(8, 0), (9, 1), (8, 2)].map(|(n, number)| lease(n, number));
     pool.add(leases.to_vec());
-    let all = all_finished(&pool, 3).await;
+    let all = all_counts(&pool, 3).await;
     for lease in &leases {
         let odd = lease.job.n.get() == 9;
         let outcome = if odd { Err(Some("panicked: an odd board".to_owned())) } else { Ok(expected(lease)) };

@@ -99,18 +99,14 @@ fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) ->
     Pool::start(Arc::new(factory), choose(cpu, device), PLENTY)
 }
 
-/// The results of jobs, with the names of their engines.
-async fn results(pool: &Pool, leases: &[Lease]) -> Vec<String> {
-    let mut kernels = Vec::new();
-    while kernels.len() < leases.len() {
-        for result in finished(pool).await {
-            let result = result.unwrap_or_else(|returned| panic!("{returned:?}"));
-            let lease = leases.iter().find(|lease| lease.token == result.token).expect("one of ours");
-            assert_eq!(result.counts, expected(lease));
-            kernels.push(result.kernel.to_string());
-        }
-    }
-    kernels
+/// The names of the engines that have counted these jobs, all of them right.
+async fn engines(pool: &Pool, leases: &[Lease]) -> Vec<String> {
+    let results = results(pool, leases.len()).await;
+    let kernel = |lease: &Lease| {
+        assert_eq!(results[&lease.token].counts, expected(lease));
+        results[&lease.token].kernel.to_string()
+    };
+    leases.iter().map(kernel).collect()
 }
 
 fn leases(jobs: u32) -> Vec<Lease> {
@@ -122,12 +118,12 @@ async fn a_device_and_threads_count_the_same_queue() {
     let leases = leases(40);
     let pool = start(&[Device::Counts], true);
     pool.add(leases.clone());
-    let kernels = results(&pool, &leases).await;
+    let kernels = engines(&pool, &leases).await;
     assert!(kernels.iter().any(|kernel| kernel == DEVICE), "{kernels:?}");
     pool.close();
     let pool = start(&[Device::Counts], false);
     pool.add(leases.clone());
-    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
+    assert!(engines(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
     pool.close();
 }
 
@@ -136,7 +132,7 @@ async fn a_device_that_fails_now_and_then_counts_on() {
     let leases = leases(40);
     let pool = start(&[Device::Fails, Device::Counts, Device::Fails, Device::Counts], false);
     pool.add(leases.clone());
-    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
+    assert!(engines(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
     assert_eq!(pool.look().faults, [FAILED], "the first time is told");
     pool.close();
 }
@@ -149,17 +145,9 @@ async fn a_device_that_counts_wrong_twice_is_left_alone_whatever_it_counted_betw
     let faults = async |deeds: &[Device]| {
         let pool = start(deeds, false);
         pool.add(leases.clone());
-        let (mut jobs, mut counted) = (0, 0);
-        while jobs < leases.len() {
-            for one in finished(&pool).await {
-                jobs += 1;
-                if let Ok(result) = one {
-                    let lease = leases.iter().find(|lease| lease.token == result.token).expect("one of ours");
-                    assert_eq!(result.counts, expected(lease));
-                    counted += 1;
-                }
-            }
-        }
+        let all = all_counts(&pool, leases.len()).await;
+        let counted = leases.iter().filter(|lease| all[&lease.token].is_ok());
+        let counted = counted.inspect(|lease| assert_eq!(all[&lease.token], Ok(expected(lease)))).count();
         let faults = pool.look().faults;
         pool.close();
         (faults, counted)
@@ -202,7 +190,7 @@ async fn an_equal_device_takes_what_one_that_failed_gives_back() {
     let pool = Pool::start(Arc::new(factory), vec![device(0), device(1)], PLENTY);
     let leases = leases(1);
     pool.add(leases.clone());
-    assert_eq!(results(&pool, &leases).await, [DEVICE]);
+    assert_eq!(engines(&pool, &leases).await, [DEVICE]);
     released.store(true, Ordering::SeqCst);
     pool.close();
 }
@@ -212,7 +200,7 @@ async fn jobs_of_a_device_that_is_lost_are_counted_by_others() {
     let leases = leases(40);
     let pool = start(&[Device::Fails], true);
     pool.add(leases.clone());
-    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel != DEVICE));
+    assert!(engines(&pool, &leases).await.iter().all(|kernel| kernel != DEVICE));
     assert_eq!(pool.look().faults, [FAILED, LEFT_ALONE]);
     pool.close();
 }

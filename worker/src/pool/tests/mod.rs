@@ -137,19 +137,31 @@ async fn finished(pool: &Pool) -> Vec<Result<JobResult, ReturnedLease>> {
     }
 }
 
-/// The next so many jobs to finish.
-async fn all_finished(pool: &Pool, jobs: usize) -> HashMap<LeaseToken, Result<Counts, Option<String>>> {
+/// The next so many jobs to finish: the result of each, or why it comes back.
+async fn all_finished(pool: &Pool, jobs: usize) -> HashMap<LeaseToken, Result<JobResult, Option<String>>> {
     let mut all = HashMap::new();
     while all.len() < jobs {
         for one in finished(pool).await {
             let (token, outcome) = match one {
-                Ok(result) => (result.token, Ok(result.counts)),
+                Ok(result) => (result.token, Ok(result)),
                 Err(returned) => (returned.token, Err(returned.failure)),
             };
             assert_eq!(all.insert(token, outcome), None, "each job finishes once");
         }
     }
     all
+}
+
+/// The same, with the counts alone.
+async fn all_counts(pool: &Pool, jobs: usize) -> HashMap<LeaseToken, Result<Counts, Option<String>>> {
+    let all = all_finished(pool, jobs).await.into_iter();
+    all.map(|(token, result)| (token, result.map(|result| result.counts))).collect()
+}
+
+/// The same of jobs that are all counted.
+async fn results(pool: &Pool, jobs: usize) -> HashMap<LeaseToken, JobResult> {
+    let all = all_finished(pool, jobs).await.into_iter();
+    all.map(|(token, result)| (token, result.expect("a good job"))).collect()
 }
 
 fn given_up(tokens: &[LeaseToken]) -> Vec<Result<JobResult, ReturnedLease>> {
@@ -313,7 +325,7 @@ async fn counts_beyond_63_bits_are_a_failure_of_their_job_alone() {
             if control.is_stopped() { Err(Stopped) } else { Ok(tallies) }
         });
         pool.add(vec![small[0].clone(), heavy.clone(), small[1].clone()]);
-        let all = all_finished(&pool, 3).await;
+        let all = all_counts(&pool, 3).await;
         assert_eq!(all[&heavy.token], Err(Some("its counts overflowed 63 bits".to_owned())));
         assert!(small.iter().all(|lease| all[&lease.token] == Ok(expected(lease))), "{all:?}");
         pool.close();

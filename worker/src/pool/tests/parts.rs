@@ -18,16 +18,6 @@ fn jobs_of_parts() -> Vec<(Lease, Vec<Counts>)> {
     first.chain([(PlanKind::Colours, 1)]).zip(0..).map(lease).collect()
 }
 
-/// The next so many results, by lease.
-async fn results(pool: &Pool, jobs: usize) -> HashMap<LeaseToken, JobResult> {
-    let mut all = HashMap::new();
-    while all.len() < jobs {
-        let results = finished(pool).await.into_iter().map(|result| result.expect("a good job"));
-        all.extend(results.map(|result| (result.token, result)));
-    }
-    all
-}
-
 #[tokio::test]
 async fn a_result_tells_what_each_part_has_however_it_is_counted() {
     let jobs = jobs_of_parts();
