@@ -111,7 +111,7 @@ pub struct LedgerRow {
     pub job: EncodedJob,
     pub state: JobState,
     pub accepted: Option<LedgerResult>,
-    /// Parts of the job that the result tells of; 1 without one.
+    /// Parts of the job that the result tells of; 1 without one, and once the job was recounted whole.
     pub parts: u32,
     /// Whether the coordinator has counted all of it, though it was not drawn.
     pub is_own: bool,
@@ -122,7 +122,7 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
     let id = column(run.get());
     let rows = query!(
         r#"SELECT job.number AS "number!", run.n AS "n!", job.class, job.bound1, job.prefixes, job.state, object AS "object?: String",
-                  coalesce(parts, 1) AS "parts!: u32", recounted = 254 AS "is_own!: bool"
+                  iif(recounted = 255, 1, coalesce(parts, 1)) AS "parts!: u32", recounted = 254 AS "is_own!: bool"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN ledger_result AS result
              ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'

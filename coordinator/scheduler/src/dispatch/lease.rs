@@ -167,25 +167,16 @@ impl Dispatch {
         let Some(run) = self.runs.get_mut(&token.job.run).filter(|_| is_own) else { return false };
         let latest = run.contains(token.job.number) && run.slot(token.job.number).epoch == token.epoch.get();
         let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
-        if revived {
-            let LeaseToken { epoch, ticket, .. } = *token;
-            let (granted, ahead, states, inherited) = (now, 0, held.states, true);
-            let lease = ActiveLease {
-                epoch,
-                ticket,
-                worker,
-                granted,
-                ahead,
-                expires,
-                stalls,
-                ends,
-                states,
-                inherited,
-            };
-            self.insert_lease(token.job, lease);
-            self.dirty.insert(token.job);
+        if !revived {
+            return false;
         }
-        revived
+        let LeaseToken { epoch, ticket, .. } = *token;
+        let (granted, ahead, states, inherited) = (now, 0, held.states, true);
+        let lease =
+            ActiveLease { epoch, ticket, worker, granted, ahead, expires, stalls, ends, states, inherited };
+        self.insert_lease(token.job, lease);
+        self.dirty.insert(token.job);
+        true
     }
 
     /// When a worker's lease ends without a heartbeat, when without progress, and when if it is granted now in any case.
