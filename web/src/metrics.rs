@@ -1,6 +1,5 @@
 //! The coordinator's metrics in Prometheus' text format. `docs/web.md` lists them.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use prometheus::{CounterVec, GaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder}
 
 use crate::shared::PageState;
 
-/// Runs that are over, the latest ones, and machines with series of their own; those beyond them are in the sums.
+/// Runs that are over, failed ones and the latest, and machines with series of their own; those beyond them are in the sums.
 const RUNS_OVER_MAX: usize = 20;
 const MACHINES_MAX: usize = 1_000;
 
@@ -29,7 +28,9 @@ pub(crate) async fn metrics(State(shared): State<Arc<PageState>>) -> Response {
     match read.await {
         Ok((workers, mut runs)) => {
             runs.retain(|run| !run.progress.state.is_open());
-            runs.sort_by_key(|run| Reverse(run.finished_at));
+            runs.reverse();
+            // An alert rings for these.
+            runs.sort_by_key(|run| run.progress.state != RunState::Failed);
             let over: Vec<_> = runs.iter().map(|run| run.progress.run).take(RUNS_OVER_MAX).collect();
             let (snapshot, events) = (operator.watch().borrow().clone(), operator.events().borrow().clone());
             let text = text(operator.build(), &snapshot, &over, &workers, &events, (shared.refused)());
