@@ -65,7 +65,7 @@ mod tests {
         let (alive, ended) = tokio::sync::oneshot::channel::<()>();
         let task = Faults::default().spawn(async {
             let _alive = alive;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         task.abort();
         ended.await.expect_err("it is dropped");
