@@ -187,8 +187,8 @@ impl Dispatch {
     }
 
     /// A transaction begins. If the last was long ago the coordinator was away, stopped or on a machine that slept: nobody could
-    /// be heard meanwhile, so no lease is the older for it, and all have the time that they have after a restart. When they were
-    /// granted stays as it is: their holders may have counted.
+    /// be heard meanwhile, so no lease is the older for it, and all have the time that they have after a restart; nobody was
+    /// silent, and no run has waited. When leases were granted stays as it is: their holders may have counted.
     pub(crate) fn note_absence(&mut self, now: Millis) {
         let away = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
         if away <= self.policy.lease_ms.max(ABSENCE_MIN_MS) {
@@ -198,6 +198,10 @@ impl Dispatch {
             lease.expires = lease.expires.max(now.saturating_add(self.policy.grace_ms));
             lease.stalls = lease.stalls.saturating_add(away);
             lease.ends = lease.ends.saturating_add(away);
+        }
+        let seen = self.workers.values_mut().filter_map(|worker| worker.seen.as_mut());
+        for since in seen.chain(&mut self.earlier_seen).chain(self.counted_since.values_mut()) {
+            *since = since.saturating_add(away);
         }
     }
 

@@ -137,6 +137,21 @@ fn a_run_waits_for_its_recounts_and_is_over_without_second_counts_that_nobody_ma
     assert_eq!((cluster.sums().checks.unmade as usize, cluster.sums().checks.open), (JOBS, 0));
 }
 
+/// Who could not be heard is there all the same.
+#[test]
+fn second_counts_are_waited_for_when_the_coordinator_is_back() {
+    let mut cluster = Cluster::new(1_000_000, true);
+    let [one, _other] = ["one", "other"].map(|credential| cluster.worker(credential));
+    cluster.count(one, false);
+    cluster.dispatch.note_counted(cluster.now);
+    cluster.dispatch.note_absence(cluster.now);
+    while cluster.recount() {}
+    cluster.now += 8 * 3_600_000;
+    cluster.dispatch.note_absence(cluster.now);
+    assert_eq!(cluster.dispatch.task(cluster.now), None, "others make them");
+    assert!(!cluster.dispatch.is_over(cluster.now, &cluster.dispatch.runs[&cluster.run]));
+}
+
 /// Of a run of many machines under one credential, and a slow one under another.
 #[test]
 fn second_counts_of_an_unpublished_board_are_waited_for_as_long_as_somebody_makes_them() {
